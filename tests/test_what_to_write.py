@@ -89,6 +89,10 @@ def test_the_usual_options_belong_to_one_executable() -> None:
         (EXECUTABLE, "as_hlo_text", "exe.hlo_text()"),
         (EXECUTABLE, "benchmark", "exe.profile(*arrays)"),
         (EXECUTABLE, "specialize", "`?` dimensions"),
+        (EXECUTABLE, "to_stablehlo", "xlapy.stablehlo.to_text(module)"),
+        (PROGRAM.module, "as_hlo_text", "module.to_text()"),
+        (PROGRAM.module, "to_stablehlo", "xlapy.stablehlo.to_text(module)"),
+        (PROGRAM.program_shape.result, "dtype", "shape.type.dtype"),
         (PROGRAM, "compile", "xlapy.compile(computation)"),
         (PROGRAM, "GetHloText", "as_hlo_text()"),
         (PROGRAM, "GetProgramShape", "program_shape"),
@@ -110,6 +114,8 @@ def test_names_elsewhere(owner: object, name: str, told: str) -> None:
     [
         (other_names.EXECUTABLE, xlapy.Executable),
         (other_names.COMPUTATION, xlapy.XlaComputation),
+        (other_names.MODULE, PROGRAM.module),
+        (other_names.SHAPE, xlapy.Shape),
         (other_names.PACKAGE, xlapy),
         (other_names.OPTIONS, xlapy.CompileOptions),
     ],
@@ -117,8 +123,9 @@ def test_names_elsewhere(owner: object, name: str, told: str) -> None:
 def test_tables_name_what_is_not_there_and_tell_of_what_is(table: dict[str, str], owner: object) -> None:
     assert [name for name in table if hasattr(owner, name)] == []
     subject = {"exe": EXECUTABLE, "xlapy": xlapy, "xlapy_runtime": xlapy_runtime}
+    subject |= {"module": PROGRAM.module, "shape": xlapy.Shape}
     for told in table.values():
-        for first, name in re.findall(r"\b(exe|xlapy|xlapy_runtime)\.(\w+)", told):
+        for first, name in re.findall(r"\b(exe|xlapy|xlapy_runtime|module|shape)\.(\w+)", told):
             assert name in ("jax", "passes", "xla_client") or hasattr(subject[first], name), told
 
 

@@ -143,23 +143,28 @@ def save(path: str, program: Program, shared: SharedParts, options: SavedOptions
     write_saved(path, header, parts)
 
 
-def load(path: str | os.PathLike[str], *, custom_calls: Mapping[str, Any] | None = None) -> SavedProgram:
+def load(
+    path: str | os.PathLike[str], *, custom_calls: Mapping[str, Any] | None = None, num_threads: int | None = None
+) -> SavedProgram:
     """The program that `executable.save(path)` has written, ready to be called.
 
     The file holds machine code, which is run: load only what is from somebody whom you trust. `custom_calls` are the
-    targets of the program's own custom calls by their names, as `CompileOptions` has them.
+    targets of the program's own custom calls by their names, as `CompileOptions` has them. `num_threads` bounds the
+    threads of a call, in place of the number that the program was saved with.
 
     Raises SavedProgramError, which is a ValueError, for a file that is no saved program, or damaged, or that was saved
     for another kind of machine or by a version that does not fit; OSError for one that cannot be read."""
     if not isinstance(custom_calls, Mapping | None):
         raise ArgumentError(f"custom_calls gives targets by their names, which {custom_calls!r} does not")
+    if not isinstance(num_threads, int | None):
+        raise ArgumentError(f"num_threads is a number of threads, not {num_threads!r}")
     name = os.fspath(path)
     header, parts = read_saved(name)
     try:
         _check_machine(name, header)
         _check_version(name, header, meets=bool(parts["rendezvous"]))
         program, _ = load_program(parts["program"][0])
-        return SavedProgram(name, _executable(program, header, parts, custom_calls or {}))
+        return SavedProgram(name, _executable(program, header, parts, custom_calls or {}, num_threads))
     except (SavedProgramError, ArgumentError):
         raise
     except (InternalError, LookupError, TypeError, ValueError) as error:
@@ -206,9 +211,11 @@ def _executable(
     header: Mapping[str, Any],
     parts: Mapping[str, Sequence[Code]],
     targets: Mapping[str, Any],
+    num_threads: int | None,
 ) -> ProgramExecutable:
     """The program in memory, ready to run, with what it needs around it."""
     options = SavedOptions(*header["options"])
+    wanted = options.num_threads if num_threads is None else num_threads
     if parts["rendezvous"]:
         late("xlapy_runtime.rendezvous").NATIVE.install(parts["rendezvous"])
     if parts["batch calls"]:
@@ -223,7 +230,7 @@ def _executable(
         timeout=options.timeout,
         seed=options.seed,
         targets=targets,
-        parallel=functools.partial(_parallel_function, parts["pool"], threads.wanted_threads(options.num_threads)),
+        parallel=functools.partial(_parallel_function, parts["pool"], threads.wanted_threads(wanted)),
         look=functools.partial(_look_function, parts["pool"]),
         wrapper=_wrapper(parts["wrapper"], header["python"]),
         keeps_gil_to=keeps_gil_to(program),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import xlapy.jax
 from tests.jax.agreement import assert_agree, x64_mode
 from xlapy import ArgumentError, CompileOptions, UnsupportedError
+from xlapy.support.other_names import JITTED
 
 VECTOR = np.array([1.5, -2.0, 3.25], np.float32)
 COUNTS = np.array([3, 1, 2], np.int32)
@@ -321,6 +323,29 @@ def test_leaves_that_are_no_arrays_are_refused() -> None:
     with pytest.raises(OverflowError):
         identity = xlapy.jax.jit(lambda x: x)
         identity(identity(1).item() + 2**40)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("num_threads", r"options=xlapy\.CompileOptions\(num_threads=\.\.\.\)"),
+        ("opt_level", "there are no levels"),
+        ("keep_unused", "all arguments are kept"),
+        ("frobnicate", "'frobnicate'$"),
+    ],
+)
+def test_arguments_that_jit_has_not(name: str, told: str) -> None:
+    with pytest.raises(ArgumentError, match=f"has no argument '{name}'.*{told}|has no argument {told}"):
+        xlapy.jax.jit(jnp.tanh, **{name: 1})
+
+
+@pytest.mark.parametrize("name", JITTED)
+def test_what_executables_have_is_found_from_functions(name: str) -> None:
+    function = xlapy.jax.jit(jnp.tanh)
+    with pytest.raises(AttributeError, match=f"'{name}': ") as caught:
+        getattr(function, name)
+    found = re.search(r"executable\(\*arguments\)\.(\w+)", str(caught.value))
+    assert not found or hasattr(xlapy.Executable, found[1])
 
 
 def test_options_are_looked_at_before_anything_runs() -> None:

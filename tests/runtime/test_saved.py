@@ -394,6 +394,18 @@ def test_options_are_those_it_was_compiled_with(tmp_path: Path) -> None:
     assert drawn._executable.timeout == 2
 
 
+def test_the_threads_of_a_loaded_program_are_the_callers_choice(path: Path) -> None:
+    case = next(case for case in CASES if case.name == "product_in_threads")
+    executable = xlapy.compile(case.text, CompileOptions(num_threads=2))
+    executable.save(path)
+    expected = bits(executable(*case.arguments))
+    for count in (1, 3, None):
+        assert bits(xlapy_runtime.load(path, num_threads=count)(*case.arguments)) == expected
+    for wrong in (0, -1, 2.5, "2"):
+        with pytest.raises(ArgumentError, match="num_threads is "):
+            xlapy_runtime.load(path, num_threads=wrong)  # type: ignore[arg-type]
+
+
 def test_a_file_is_the_same_each_time(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the program comes from the cache."""
     monkeypatch.setenv("XLAPY_CACHE_DIR", str(tmp_path / "cache"))

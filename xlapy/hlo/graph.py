@@ -10,12 +10,13 @@ import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import InternalError
+from xlapy.support.late import late
 from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.records import Record
 from xlapy.support.text_forms import GRAPH_FORMS, TEXT_FORMS
@@ -555,6 +556,13 @@ class HloModule:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known": ()}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            names = late("xlapy.support.other_names")
+            hint = names.hint_for(names.MODULE, name)
+            raise AttributeError(f"an HloModule has no {name!r}{hint}", name=name, obj=self)
 
     def computations(self) -> list[Computation]:
         """Every computation that the entry reaches, callees before callers, the entry last.

@@ -11,12 +11,13 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from xlapy.hlo.element_types import ElementType, element_type_of
 from xlapy.support.errors import ArgumentError, ShapeError
+from xlapy.support.late import late
 
 UNBOUNDED = -1  # the size of a `?` dimension
 
@@ -359,6 +360,12 @@ class Shape:
 
     def __str__(self) -> str:
         return self.to_text(layouts=True)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            names = late("xlapy.support.other_names")
+            raise AttributeError(f"a Shape has no {name!r}{names.hint_for(names.SHAPE, name)}", name=name, obj=self)
 
     def to_text(self, *, layouts: bool = False) -> str:
         """HLO's spelling: `f32[2,<=3]{1,0}`, `(f32[], token[])`."""

@@ -8,7 +8,7 @@ import threading
 import types
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 import jax
 from jax.tree_util import tree_flatten
@@ -28,6 +28,7 @@ from xlapy.jax.static_arguments import (
 )
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
+from xlapy.support.other_names import JIT, JITTED, OPTIONS, hint_for
 
 _Specializations: TypeAlias = dict[Hashable, Specialization]
 
@@ -90,6 +91,11 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<xlapy.jax.jit of {getattr(self, '__qualname__', self._jitted)}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"a Jitted has no {name!r}{hint_for(JITTED, name)}", name=name, obj=self)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The StableHLO of the function for such arguments, which may be `jax.ShapeDtypeStruct`s."""
@@ -165,6 +171,7 @@ def jit(
     donate_argnames: Names = None,
     options: CompileOptions | None = None,
     results: ResultKind = "numpy",
+    **unknown: Never,
 ) -> Jitted:
     """`jax.jit`, compiled by xlapy: the same arguments, the same nesting of results, the same element types.
 
@@ -173,6 +180,8 @@ def jit(
     copied and deleted, as JAX deletes it. Transformations go inside (`jit(jax.grad(f))`). Callbacks and prints run
     where the program comes to them. Raises UnsupportedError, before anything runs, for other effects and for custom
     calls that nobody provides."""
+    if unknown:
+        raise ArgumentError(_unknown_argument(next(iter(unknown))))
     if not callable(f):
         raise ArgumentError(f"xlapy.jax.jit compiles functions, not a {type(f).__name__}")
     if results not in ("numpy", "jax"):
@@ -189,6 +198,13 @@ def jit(
     )
     static = static_arguments(f, static_argnums, static_argnames)
     return Jitted(f, jitted, static, options or CompileOptions(), results)
+
+
+def _unknown_argument(name: str) -> str:
+    hint = hint_for(JIT, name) or hint_for(OPTIONS, name)
+    if name in CompileOptions.__match_args__:
+        hint = f"; it is an option: xlapy.jax.jit(f, options=xlapy.CompileOptions({name}=...))"
+    return f"xlapy.jax.jit has no argument {name!r}{hint}"
 
 
 def stablehlo(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:

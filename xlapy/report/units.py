@@ -26,11 +26,13 @@ def bytes_text(count: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """1.50 ms; what takes less than a nanosecond takes none."""
+    """1.50 ms; < 1 ns for what takes less."""
     for scale, unit in _SECONDS:
         if seconds >= scale:
             return f"{seconds / scale:.2f} {unit}"
-    return f"{seconds * 1e9:.0f} ns" if seconds >= 0.5e-9 else "0"
+    if seconds >= 0.5e-9:
+        return f"{seconds * 1e9:.0f} ns"
+    return "< 1 ns" if seconds > 0 else "0"
 
 
 def number(count: float) -> str:

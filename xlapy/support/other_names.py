@@ -69,6 +69,7 @@ EXECUTABLE: Mapping[str, str] = {
     "time": _TIMES,
     "timeit": _TIMES,
     "to_html": _REPORT,
+    "to_stablehlo": "xlapy.stablehlo.to_text(module) writes the module that was compiled",
     "to_text": _HLO,
 }
 
@@ -91,6 +92,73 @@ COMPUTATION: Mapping[str, str] = {
 }
 
 _LOADED = "after `from xlapy import xla_client`"
+
+_MODULE_TEXT = "module.to_text()"
+
+MODULE: Mapping[str, str] = {
+    "as_hlo_text": _MODULE_TEXT,
+    "as_serialized_hlo_module_proto": "xlapy.hlo.proto.module_to_bytes(module)",
+    "as_text": _MODULE_TEXT,
+    "compile": "xlapy.compile(module)",
+    "evaluate": "xlapy.evaluate(module, *arrays)",
+    "execute": "xlapy.compile(module)(*arrays)",
+    "explain": "xlapy.compile(module).explain()",
+    "hlo_text": _MODULE_TEXT,
+    "parameters": "module.signature.parameters",
+    "program_shape": "module.signature",
+    "root": "module.entry.root",
+    "to_dot": "xlapy.hlo.to_dot(module)",
+    "to_mlir": "xlapy.stablehlo.to_text(module)",
+    "to_stablehlo": "xlapy.stablehlo.to_text(module)",
+    "to_string": _MODULE_TEXT,
+}
+
+SHAPE: Mapping[str, str] = {
+    "dimensions": "shape.dims",
+    "dtype": "shape.type.dtype",
+    "element_count": "shape.size",
+    "is_dynamic": "not shape.is_static",
+    "itemsize": "shape.type.dtype.itemsize",
+    "nbytes": "shape.bytes",
+    "ndim": "shape.rank",
+    "numpy_dtype": "shape.type.dtype",
+    "shape": "shape.dims",
+    "sizes": "shape.dims",
+    "tuple_shapes": "shape.parts",
+    "with_major_to_minor_layout_if_absent": "shape.with_default_layout()",
+}
+
+_OF_CALL = "jitted.executable(*arguments)"
+
+JITTED: Mapping[str, str] = {
+    "as_text": "jitted.lower(*arguments).text",
+    "assembly": f"{_OF_CALL}.assembly()",
+    "compile": f"{_OF_CALL} is what a call runs",
+    "compile_stats": f"{_OF_CALL}.compile_stats()",
+    "cost_analysis": f"{_OF_CALL}.cost_analysis()",
+    "eval_shape": "jax.eval_shape(f, *arguments)",
+    "explain": f"{_OF_CALL}.explain()",
+    "hlo_text": f"{_OF_CALL}.hlo_text()",
+    "html_report": f"{_OF_CALL}.html_report()",
+    "llvm_ir": f"{_OF_CALL}.llvm_ir()",
+    "memory_analysis": f"{_OF_CALL}.memory_analysis()",
+    "profile": f"{_OF_CALL}.profile(*arrays)",
+    "save": f"{_OF_CALL}.save(path)",
+    "stablehlo": "jitted.lower(*arguments).text",
+    "trace": "jitted.lower(*arguments)",
+}
+
+_LIKE_JAX = "all arguments are kept, and programs run on this processor"
+
+JIT: Mapping[str, str] = {
+    "backend": _LIKE_JAX,
+    "device": _LIKE_JAX,
+    "in_shardings": "run_parallel of an executable runs a program for several devices",
+    "inline": "functions that are jitted within others are inlined",
+    "keep_unused": _LIKE_JAX,
+    "out_shardings": "run_parallel of an executable runs a program for several devices",
+}
+"""Arguments of `jax.jit`."""
 
 PACKAGE: Mapping[str, str] = {
     "Literal": "numpy arrays are what programs take and give",
