@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
+
 import numpy as np
 
 import xlapy
@@ -24,8 +27,9 @@ def attention() -> xlapy.XlaComputation:
     return b.build(ops.DotGeneral(p, v, (((2,), (1,)), ((0,), (0,)))))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Compiles with and without the pass, and compares; without, once more as the compiler does it by itself."""
+    argparse.ArgumentParser(prog="python -m examples.custom_pass", description=__doc__).parse_args(arguments)
     plain = xlapy.compile(attention(), xlapy.CompileOptions(disabled_passes=frozenset({"row-blocks"})))
     in_blocks = xlapy.compile(attention())
     streaming = xlapy.compile(attention(), xlapy.CompileOptions(passes=[after("simplify", StreamingAttention())]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from mpi4py import MPI
@@ -30,8 +32,9 @@ def descent(processes: int) -> xlapy.XlaComputation:
     return b.build(weights)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 if all processes have found the weights."""
+    argparse.ArgumentParser(prog="mpiexec python -m examples.distributed", description=__doc__).parse_args(arguments)
     world = MPI.COMM_WORLD
     random = np.random.default_rng(world.Get_rank())
     truth = np.arange(FEATURES, dtype=np.float32)

@@ -91,8 +91,14 @@ def test_the_law() -> None:
 
 
 def test_the_demonstration(capsys: pytest.CaptureFixture[str]) -> None:
-    main()
+    main([])
     assert "streaming" in capsys.readouterr().out
+
+
+def test_options_that_it_has_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--faster"])
+    assert "unrecognized arguments: --faster" in capsys.readouterr().err
 
 
 def test_places_are_known() -> None:
