@@ -57,7 +57,7 @@ class Array:
     placement: Placement | None = None  # of stores that bypass the caches
     displacement: int = 0  # bytes from `pointer` to the first element
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
-    following: Value | None = None  # bytes to what will be loaded much later, so that it is fetched less far
+    following: Value | None = None  # bytes to what is fetched less far besides, as it will be loaded much later
 
     def offset(self, ix: Indexing, index: Index) -> Coordinate:
         """Where the element of each lane lies, in elements from the start."""
@@ -167,7 +167,7 @@ class Array:
         type = memory_type(self.shape.type, lanes)
         if self.following is not None and lanes > 1:
             k.prefetch(k.gep(pointer, self.following), type.bytes * lanes, level=2)
-        elif self.ahead and lanes > 1:
+        if self.ahead and lanes > 1:
             k.prefetch(k.gep(pointer, self.ahead), type.bytes * lanes)
         if self.read_only:
             return k.load(pointer, type, alias=self.alias, hoistable=True)

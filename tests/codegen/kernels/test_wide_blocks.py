@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from xlapy.codegen.kernels.wide_blocks import MANY_BLOCKS, vectors_of_block
+from xlapy.codegen.kernels.wide_blocks import MANY_BLOCKS, MOST_BYTES, vectors_of_block
 from xlapy.options import CompileOptions
 
 jax = pytest.importorskip("jax")
@@ -111,7 +111,17 @@ def test_sums_of_whole_rows_in_parts_are_the_same_for_any_number_of_threads(dims
 
 
 def test_blocks_are_whole_rows_where_many_can_be_shared_out() -> None:
-    assert vectors_of_block(256, MANY_BLOCKS, 64, 64) == 256
-    assert vectors_of_block(313, MANY_BLOCKS, 64, 64) == 157, "of the same width"
-    assert vectors_of_block(256, 1, 64, 64) == 64, "pages"
-    assert vectors_of_block(64, 1, 64, 64) == 16, "pieces of one"
+    assert vectors_of_block(4096, 16, MANY_BLOCKS, 4, 4) == 256
+    assert vectors_of_block(5003, 16, MANY_BLOCKS, 4, 4) == 157, "of the same width"
+    assert vectors_of_block(4096, 16, 1, 4, 4) == 64, "pages"
+    assert vectors_of_block(1024, 16, 1, 4, 4) == 16, "pieces of one"
+
+
+@pytest.mark.parametrize("groups", [1, 3, MANY_BLOCKS, 100])
+@pytest.mark.parametrize("value_bytes", [4, 8, 12])
+def test_blocks_are_no_wider_than_the_columns(groups: int, value_bytes: int) -> None:
+    """Each begins where its vectors end in front of the last column, or with it."""
+    for columns in (16, 17, 31, 33, 47, 1023, 1025, 4090, 4096, 4100, 100_003):
+        vectors = vectors_of_block(columns, 16, groups, 4, value_bytes)
+        assert 0 < 16 * vectors <= columns
+        assert 16 * vectors * value_bytes <= MOST_BYTES

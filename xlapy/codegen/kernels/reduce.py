@@ -32,8 +32,9 @@ from xlapy.codegen.kernels.wide_blocks import (
     PAGE_BYTES,
     STREAMS,
     BlockValues,
+    VectorFold,
+    WideFold,
     first_column,
-    fold_rows,
     is_in_memory,
     vectors_of_block,
 )
@@ -182,8 +183,7 @@ def _rows_of_memory(
 def _vectors_of_memory(reduce: Instruction, size: int, lanes: int, groups: int) -> int:
     """How many vectors of results make a wide block."""
     values = sum(register_type(leaf.type).bytes for leaf in reduce.shape.leaves())
-    vector_bytes = lanes * reduce.operands[0].shape.type.bytes
-    return vectors_of_block(-(-size // lanes), groups, vector_bytes, lanes * values)
+    return vectors_of_block(size, lanes, groups, reduce.operands[0].shape.type.bytes, values)
 
 
 def _is_found_in_order(combiner: Instruction, target: Target) -> bool:
@@ -342,26 +342,31 @@ def _across_memory(
     """One wide block of neighbouring results, several rows at a time."""
     dims, vector = plan.input_shape.dims, Indexing(k, plan.lanes)
     last, block, positions = _block_of(k, plan, unit)
-    first = k.mul(block, plan.vectors)
-    count = k.smin(plan.vectors, k.sub(_blocks(dims[last], plan.lanes), first))
+    first = first_column(k, block, plan.lanes * plan.vectors, k.const(I64, dims[last]))
+    count = k.const(I64, plan.vectors)
     combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
     values = BlockValues(k, combine.start(inits), plan.lanes, plan.vectors)
     *around, inner = [dim for dim in plan.folded if dims[dim] > 1]
     arrays = fetched_beside(k, arrays, dims, inner, plan.rows)
 
     def column(number: Value) -> Coordinate:
-        return vector.along_lanes(first_column(vector, k.add(first, number), k.const(I64, dims[last])))
+        return vector.along_lanes(k.add(first, k.mul(number, plan.lanes)))
 
     def body(folded: Mapping[int, Coordinate], _: Sequence[Element]) -> list[Element]:
-        def fold(number: Value, state: Sequence[Element], begin: Value, rows: int) -> Sequence[Element]:
-            graph, place = ElementGraph(vector, arrays), {**positions, **folded, last: column(number)}
-            for below in range(rows):
-                index = _input_index(plan, {**place, inner: Coordinate(k.add(begin, below))})
-                elements = graph.values([(operand, index) for operand in _inputs(plan)])
-                state = [splat(k, element, plan.lanes) for element in combine.step(state, elements)]
-            return state
+        def fold(begin: Value, rows: int) -> VectorFold:
+            places = [{**positions, **folded, inner: Coordinate(k.add(begin, below))} for below in range(rows)]
 
-        fold_rows(k, values, count, dims[inner], plan.rows, fold, weight=plan.vectors)
+            def of_vector(number: Value, state: Sequence[Element]) -> Sequence[Element]:
+                graph = ElementGraph(vector, arrays)
+                for place in places:
+                    index = _input_index(plan, {**place, last: column(number)})
+                    elements = graph.values([(operand, index) for operand in _inputs(plan)])
+                    state = [splat(k, element, plan.lanes) for element in combine.step(state, elements)]
+                return state
+
+            return of_vector
+
+        WideFold(values, count, plan.rows, fold, weight=plan.vectors).emit(k, dims[inner])
         return []
 
     values.begin(count)

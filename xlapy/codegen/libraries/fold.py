@@ -117,8 +117,8 @@ def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, i
         return None
     if is_in_memory(fold.size * kind.type.bytes, target):
         lanes = kind.lanes_of_memory(target)
-        sizes = (lanes * bytes for bytes in (kind.type.bytes, register_type(kind.type).bytes))
-        vectors, function, ahead = vectors_of_block(-(-fold.columns // lanes), fold.groups, *sizes), wide_name(kind), 0
+        sizes = kind.type.bytes, register_type(kind.type).bytes
+        vectors, function, ahead = vectors_of_block(fold.columns, lanes, fold.groups, *sizes), wide_name(kind), 0
     else:
         *wide, _ = widths_of(kind)
         vectors = vectors_across(fold.columns, lanes, target, wide)
