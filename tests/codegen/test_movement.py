@@ -205,6 +205,23 @@ def test_concatenate_of_arrays_and_of_computed_ones(sizes: tuple[int, ...], dime
     assert (computed == np.concatenate([x * 2, -y, z + 1], dimension)).all()
 
 
+def test_arrays_of_which_whole_vectors_are_chosen_need_no_masks() -> None:
+    """Parts that are joined along an outer dimension, inside of a larger kernel: all are read, and one is taken."""
+    text = """HloModule m
+      ENTRY main {
+        a = f32[1,100] parameter(0)
+        b = f32[2,100] parameter(1)
+        c = f32[100] parameter(2)
+        joined = f32[3,100] concatenate(a, b), dimensions={0}
+        repeated = f32[3,100] broadcast(c), dimensions={1}
+        ROOT d = f32[3,100] divide(joined, repeated)
+      }"""
+    a, b, c = (np.random.default_rng(3).standard_normal(dims, np.float32) for dims in ((1, 100), (2, 100), 100))
+    compiled = xlapy.compile(text)
+    assert "masked.load" not in compiled.llvm_ir()
+    np.testing.assert_array_equal(compiled(a, b, c), np.concatenate([a, b]) / c)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("first", [concatenate.SHARE - 2, concatenate.SHARE - 31, 2 * concatenate.SHARE - 1])
 @pytest.mark.parametrize("rows", [1, 5])
