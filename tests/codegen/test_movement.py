@@ -336,6 +336,24 @@ def test_several_results_that_bypass_the_caches(monkeypatch: pytest.MonkeyPatch)
     assert code.count("!nontemporal") == 2 and len(re.findall(r"store <\d+ x ", code)) == 4
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+def test_many_results_that_leave_bypass_the_caches(is_read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is small enough to stay in a cache, but nobody reads it before all are there."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "STREAMED_BYTES", 1 << 20)
+    size = 1 << 18
+    count = -(-loop.streamed_bytes(host_target()) // (4 * size)) + 1
+    b = xlapy.XlaBuilder("leaving")
+    p = ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (size,)))
+    results = [ops.Sort(b, [p * float(number)]) if is_read else p * float(number) for number in range(count)]
+    executable = xlapy.compile(b.build(ops.Tuple(b, results)), xlapy.CompileOptions(num_threads=2))
+    assert ("!nontemporal" in executable.llvm_ir()) != is_read
+    if not is_read:
+        x = numbers((size,))
+        for number, result in enumerate(executable(x)):
+            assert (result == x * np.float32(number)).all()
+
+
 def test_strided_reads_end_with_the_last_element() -> None:
     """Lanes are picked from whole vectors. Two lanes, four elements apart, came from one that went beyond the array."""
     shapes = [(count, step) for count in (2, 3, 4, 5, 8, 17) for step in (2, 3, 4, 5)]

@@ -41,6 +41,7 @@ from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
+LEAST_LEAVING_BYTES = 1 << 16  # of results that bypass the caches because they are some of many
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 VECTORS_OF_MANY = 4  # hide more of it, and take up to a third longer to compile
 ROOMY_REGISTERS = 32  # enough for four vectors and for constants
@@ -96,10 +97,12 @@ def plan_loop(
     target: Target,
     *,
     runs_once: bool = False,
+    leaving_bytes: int = 0,
 ) -> LoopPlan:
     """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds.
 
-    `runs_once` per call of the program: then a kernel with next to nothing to do need not be a fast one."""
+    `runs_once` per call of the program: then a kernel with next to nothing to do need not be a fast one.
+    `leaving_bytes` are those of the roots and of others that nobody reads before the call ends."""
     shape = roots[0].shape
     instructions = between(roots, inputs)
     is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
@@ -118,7 +121,7 @@ def plan_loop(
     is_quick = is_tiny or (runs_once and not calls and steps <= FEW_STEPS and _is_long_row(instructions))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
-    streaming = is_placed and is_streamed(roots, lanes, target)
+    streaming = is_placed and is_streamed(roots, lanes, target, leaving_bytes)
     walk = RowWalk.as_they_lie(shape)
     if streaming and not is_linear and not extent % lanes:
         walk = _walk_of_operand(instructions, inputs, shape, target) or walk
@@ -176,15 +179,21 @@ def _is_long_row(instructions: Sequence[Instruction]) -> bool:
     return len(instructions) >= LONG_ROW and not any(i.opcode in TRANSCENDENTAL for i in instructions)
 
 
-def is_streamed(roots: Sequence[Instruction], lanes: int, target: Target) -> bool:
+def is_streamed(roots: Sequence[Instruction], lanes: int, target: Target, leaving_bytes: int = 0) -> bool:
     """Whether storing past the caches pays: it saves reading the lines that are overwritten, and what else is in
-    cache."""
+    cache. Of many results that nobody reads before all are there (`leaving_bytes`), none is in a cache by then."""
     widths = [memory_type(root.shape.type).bytes * lanes for root in roots]
+    own = sum(root.shape.bytes for root in roots)
     return (
-        sum(root.shape.bytes for root in roots) >= max(target.l3_bytes // 2, STREAMED_BYTES)
+        max(own, leaving_bytes if own >= LEAST_LEAVING_BYTES else 0) >= streamed_bytes(target)
         and not any(root.shape.type.is_complex for root in roots)
         and all(width % target.vector_bytes == 0 for width in widths)
     )
+
+
+def streamed_bytes(target: Target) -> int:
+    """How large results are that no cache holds until somebody reads them."""
+    return max(target.l3_bytes // 2, STREAMED_BYTES)
 
 
 def follows_row_major_numbers(instruction: Instruction, size: int, is_input: bool) -> bool:

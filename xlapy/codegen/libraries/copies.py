@@ -12,7 +12,7 @@ from __future__ import annotations
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.kernels.loop import streamed_bytes
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, TASK_BYTES
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.target import Target
@@ -29,8 +29,7 @@ def call_of_copy(size: int, target: Target) -> LibraryCall | None:
     """How so many bytes are copied, if they are worth sharing out."""
     if 2 * size < PARALLEL_BYTES:
         return None
-    is_streamed = size >= max(target.l3_bytes // 2, STREAMED_BYTES)
-    return LibraryCall("copies", _PAST_CACHES if is_streamed else _THROUGH_CACHES, (size,))
+    return LibraryCall("copies", _PAST_CACHES if size >= streamed_bytes(target) else _THROUGH_CACHES, (size,))
 
 
 def units_of_copy(size: int) -> int:
