@@ -12,7 +12,7 @@ import xlapy
 from tests.support.guarded_memory import fenced_results, read_only
 from xlapy import ops
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels import concatenate, loop
+from xlapy.codegen.kernels import concatenate, interleave, loop
 from xlapy.codegen.target import host_target
 
 CHECKED = xlapy.CompileOptions(verify=True)
@@ -178,6 +178,21 @@ def test_a_long_dimension_and_a_few_elements(length: int, few: int) -> None:
     executable = xlapy.compile(b.build(ops.Tuple(b, results)), CHECKED)
     for got, (x, order) in zip(executable(*(x for x, _ in turned)), turned, strict=True):
         np.testing.assert_array_equal(got, x.transpose(order))
+
+
+@pytest.mark.parametrize("length", [64, 20_000, 20_001])
+def test_a_few_elements_of_each_past_the_caches(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where vectors lie as that needs it: not if the lines have other lengths."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(interleave, "is_streamed", lambda *_: True)
+    for dtype in ("float32", "float64"):
+        for x, order in ((numbers((length, 3), dtype), (1, 0)), (numbers((2, 5, length), dtype), (0, 2, 1))):
+            b = xlapy.XlaBuilder("turned")
+            turned = ops.Transpose(ops.Parameter(b, 0, xlapy.Shape.of(x)), order)
+            executable = xlapy.compile(b.build(turned), xlapy.CompileOptions(num_threads=3))
+            assert ("!nontemporal" in executable.llvm_ir()) == (length % 2 == 0)
+            with fenced_results():
+                np.testing.assert_array_equal(executable.run(x, seed=0), x.transpose(order))
 
 
 @pytest.mark.parametrize("dims", [(0, 3), (3, 0), (0, 5000, 3), (0, 3, 5000)])
