@@ -369,6 +369,28 @@ def test_many_results_that_leave_bypass_the_caches(is_read: bool, monkeypatch: p
             assert (result == x * np.float32(number)).all()
 
 
+@pytest.mark.parametrize("offset", [0, 16])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_that_are_repeated_beside_stores_past_the_caches(
+    offset: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are copied to where cache lines begin, if they lie elsewhere."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "is_streamed", lambda *_: True)
+    memory = np.zeros(4 * 128 + 2 * CACHE_LINE, np.uint8)
+    first = -memory.ctypes.data % CACHE_LINE + offset
+    row = memory[first : first + 4 * 128].view(np.float32)
+    row[:] = numbers((128,))
+    x = numbers((3000, 128))
+    b = xlapy.XlaBuilder("repeated")
+    p, q = (ops.Parameter(b, number, xlapy.Shape.of(array)) for number, array in enumerate((x, row)))
+    every = ops.BroadcastInDim(q, (3000, 128), (1,))
+    executable = xlapy.compile(b.build(p * every + every), xlapy.CompileOptions(num_threads=threads))
+    code = executable.llvm_ir()
+    assert "!nontemporal" in code and "alloca i8, i64 512" in code
+    np.testing.assert_array_equal(executable(x, row), x * row + row)
+
+
 def test_strided_reads_end_with_the_last_element() -> None:
     """Lanes are picked from whole vectors. Two lanes, four elements apart, came from one that went beyond the array."""
     shapes = [(count, step) for count in (2, 3, 4, 5, 8, 17) for step in (2, 3, 4, 5)]
