@@ -12,7 +12,7 @@ import xlapy
 from tests.support.guarded_memory import fenced_results, read_only
 from xlapy import ops
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels import concatenate, loop
+from xlapy.codegen.kernels import concatenate, interleave, loop
 from xlapy.codegen.target import host_target
 
 CHECKED = xlapy.CompileOptions(verify=True)
@@ -180,6 +180,21 @@ def test_a_long_dimension_and_a_few_elements(length: int, few: int) -> None:
         np.testing.assert_array_equal(got, x.transpose(order))
 
 
+@pytest.mark.parametrize("length", [64, 20_000, 20_001])
+def test_a_few_elements_of_each_past_the_caches(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where vectors lie as that needs it: not if the lines have other lengths."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(interleave, "is_streamed", lambda *_: True)
+    for dtype in ("float32", "float64"):
+        for x, order in ((numbers((length, 3), dtype), (1, 0)), (numbers((2, 5, length), dtype), (0, 2, 1))):
+            b = xlapy.XlaBuilder("turned")
+            turned = ops.Transpose(ops.Parameter(b, 0, xlapy.Shape.of(x)), order)
+            executable = xlapy.compile(b.build(turned), xlapy.CompileOptions(num_threads=3))
+            assert ("!nontemporal" in executable.llvm_ir()) == (length % 2 == 0)
+            with fenced_results():
+                np.testing.assert_array_equal(executable.run(x, seed=0), x.transpose(order))
+
+
 @pytest.mark.parametrize("dims", [(0, 3), (3, 0), (0, 5000, 3), (0, 3, 5000)])
 def test_nothing_to_turn(dims: tuple[int, ...]) -> None:
     order = (*range(len(dims) - 2), len(dims) - 1, len(dims) - 2)
@@ -203,6 +218,23 @@ def test_concatenate_of_arrays_and_of_computed_ones(sizes: tuple[int, ...], dime
     computed = run(lambda b, x, y, z: ops.ConcatInDim(b, [x * 2, -y, z + 1], dimension), *arrays)
     x, y, z = arrays
     assert (computed == np.concatenate([x * 2, -y, z + 1], dimension)).all()
+
+
+def test_arrays_of_which_whole_vectors_are_chosen_need_no_masks() -> None:
+    """Parts that are joined along an outer dimension, inside of a larger kernel: all are read, and one is taken."""
+    text = """HloModule m
+      ENTRY main {
+        a = f32[1,100] parameter(0)
+        b = f32[2,100] parameter(1)
+        c = f32[100] parameter(2)
+        joined = f32[3,100] concatenate(a, b), dimensions={0}
+        repeated = f32[3,100] broadcast(c), dimensions={1}
+        ROOT d = f32[3,100] divide(joined, repeated)
+      }"""
+    a, b, c = (np.random.default_rng(3).standard_normal(dims, np.float32) for dims in ((1, 100), (2, 100), 100))
+    compiled = xlapy.compile(text)
+    assert "masked.load" not in compiled.llvm_ir()
+    np.testing.assert_array_equal(compiled(a, b, c), np.concatenate([a, b]) / c)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -317,6 +349,46 @@ def test_several_results_that_bypass_the_caches(monkeypatch: pytest.MonkeyPatch)
     code = executable.llvm_ir()
     assert code.count("@llvm.sqrt.v") == 2  # it is declared, and called
     assert code.count("!nontemporal") == 2 and len(re.findall(r"store <\d+ x ", code)) == 4
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_many_results_that_leave_bypass_the_caches(is_read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is small enough to stay in a cache, but nobody reads it before all are there."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "STREAMED_BYTES", 1 << 20)
+    size = 1 << 18
+    count = -(-loop.streamed_bytes(host_target()) // (4 * size)) + 1
+    b = xlapy.XlaBuilder("leaving")
+    p = ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (size,)))
+    results = [ops.Sort(b, [p * float(number)]) if is_read else p * float(number) for number in range(count)]
+    executable = xlapy.compile(b.build(ops.Tuple(b, results)), xlapy.CompileOptions(num_threads=2))
+    assert ("!nontemporal" in executable.llvm_ir()) != is_read
+    if not is_read:
+        x = numbers((size,))
+        for number, result in enumerate(executable(x)):
+            assert (result == x * np.float32(number)).all()
+
+
+@pytest.mark.parametrize("offset", [0, 16])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_that_are_repeated_beside_stores_past_the_caches(
+    offset: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are copied to where cache lines begin, if they lie elsewhere."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "is_streamed", lambda *_: True)
+    memory = np.zeros(4 * 128 + 2 * CACHE_LINE, np.uint8)
+    first = -memory.ctypes.data % CACHE_LINE + offset
+    row = memory[first : first + 4 * 128].view(np.float32)
+    row[:] = numbers((128,))
+    x = numbers((3000, 128))
+    b = xlapy.XlaBuilder("repeated")
+    p, q = (ops.Parameter(b, number, xlapy.Shape.of(array)) for number, array in enumerate((x, row)))
+    every = ops.BroadcastInDim(q, (3000, 128), (1,))
+    executable = xlapy.compile(b.build(p * every + every), xlapy.CompileOptions(num_threads=threads))
+    code = executable.llvm_ir()
+    assert "!nontemporal" in code and "alloca i8, i64 512" in code
+    np.testing.assert_array_equal(executable(x, row), x * row + row)
 
 
 def test_strided_reads_end_with_the_last_element() -> None:

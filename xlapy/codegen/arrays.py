@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.registers import (
     Element,
@@ -25,6 +25,10 @@ FETCHED_AHEAD = 4096
 gets a tenth to a fifth less out of memory, and a tenth less out of the last cache. Far less would come too late."""
 
 MOST_STRIDE = 4  # up to which lanes are picked from whole vectors, rather than gathered one by one
+
+MOST_REGISTERS = 8  # from which lanes are picked, rather than gathered one by one
+LANES_PER_REGISTER = 2  # that take as long to gather as a register to load and pick from
+REGISTER_BYTES = 64  # where there are instructions that pick
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,9 @@ class Array:
         offset = self.offset(ix, index)
         if offset.is_uniform:
             return self._load_uniform(k, offset, index.mask)
+        if index.mask is not None and self._may_be_elsewhere(offset, index.mask, ix.lanes):
+            start = k.select(index.mask, offset.start, 0)
+            return replace(self, ahead=0)._load_neighbours(k, replace(offset, start=start), ix.lanes, None)
         mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and offset.step == 1:
             return self._load_neighbours(k, offset, ix.lanes, mask)
@@ -87,6 +94,8 @@ class Array:
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
         if offset.vector is None and mask is None and self._may_be_picked(offset.step, ix.lanes):
             return self._load_strided(ix, offset)
+        if mask is None and self._fits_registers(ix, offset, index):
+            return self._picked(ix, offset)
         return self._gather(ix, offset, mask)
 
     def store(self, ix: Indexing, index: Index, element: Element) -> None:
@@ -209,6 +218,12 @@ class Array:
             k.shuffle(pairs, None, range(1, 2 * lanes, 2)),
         )
 
+    def _may_be_elsewhere(self, offset: Coordinate, mask: Value, lanes: int) -> bool:
+        """Whether a vector of neighbours that is wanted as a whole or not at all may be read from the start instead,
+        where nothing is wanted: a masked load of nothing takes some ten cycles where there is no memory."""
+        is_whole = mask.type.lanes == 1 and offset.vector is None and offset.step == 1
+        return is_whole and self.shape.size >= lanes and not self.displacement
+
     def _may_be_picked(self, step: int, lanes: int) -> bool:
         """Whether lanes so far apart are picked from whole vectors, of which none reaches beyond the last lane's
         element."""
@@ -228,6 +243,39 @@ class Array:
             chosen = k.shuffle(part, part, order) if chosen is None else k.shuffle(chosen, part, order)
         assert chosen is not None
         return chosen
+
+    def _fits_registers(self, ix: Indexing, offset: Coordinate, index: Index) -> bool:
+        """Whether all that the lanes may reach are neighbours in the last dimension that fill a few registers: then
+        memory is read as it lies, and no lane is fetched on its own, of which each takes a cycle."""
+        width, reach = memory_type(self.shape.type).bytes, offset.reach
+        if not ix.k.module.has_permute or width < I32.bytes or self.shape.type.is_complex or index.coordinates is None:
+            return False
+        *others, last = index.coordinates
+        return (
+            0 < reach * width <= min(MOST_REGISTERS, ix.lanes // LANES_PER_REGISTER) * REGISTER_BYTES
+            and not offset.step
+            and (self.shape.layout is None or self.shape.layout.is_row_major)
+            and last.vector is not None
+            and last.reach == reach
+            and all(coordinate.vector is None for coordinate in others)
+        )
+
+    def _picked(self, ix: Indexing, offset: Coordinate) -> Element:
+        """Loads all that the lanes may reach, and picks from that."""
+        k, numbers, reach = ix.k, offset.vector, offset.reach
+        assert numbers is not None
+        type = memory_type(self.shape.type, REGISTER_BYTES // memory_type(self.shape.type).bytes)
+        start, registers = self._place(k, offset.start, type.bytes), []
+        for first in range(0, reach, type.lanes):
+            place = k.gep(start, first, type.bytes)
+            if first + type.lanes <= reach:
+                registers.append(self._raw_load(k, place, type.lanes))
+                continue
+            inside = [int(number < reach) for number in range(first, first + type.lanes)]
+            mask = k.const_vector(I1.with_lanes(type.lanes), inside)
+            registers.append(k.masked_load(place, type, mask, alias=self.alias, hoistable=self.read_only))
+        index = k.zext(numbers, I64) if type.bits == I64.bits else numbers
+        return from_memory(k, k.picked_from(registers, index), self.shape.type)
 
     def _gather(self, ix: Indexing, offset: Coordinate, mask: Value | None) -> Element:
         k, element_type = ix.k, self.shape.type

@@ -223,6 +223,8 @@ class Module:
 
 _LOOKED_UP = 16
 _REGISTER_BITS = 512
+_PERMUTES = {(True, 32): "ps", (True, 64): "pd", (False, 32): "d", (False, 64): "q"}
+"""What LLVM calls the permutation of floats (or integers) of so many bits."""
 
 _OWN = re.compile(r"define internal|@[\w.]+ = internal")
 _REFERENCE = re.compile(r"@([\w.]+)")
@@ -295,19 +297,50 @@ class KernelBuilder(Control):
             self.const_vector(whole, numbers[first : first + whole.lanes])
             for first in range(0, _LOOKED_UP, whole.lanes)
         ]
-        lanes = index.type.lanes
-        found: Value | None = None
-        for first in range(0, lanes, whole.lanes):
-            chosen = [lane if lane < lanes else -1 for lane in range(first, first + whole.lanes)]
-            part = self._permuted_register(registers, self.shuffle(index, None, chosen))
-            found = part if found is None else self._side_by_side(found, part)
-        assert found is not None
-        return self.shuffle(found, None, range(lanes))
+        found = self._by_registers(index, whole.lanes, lambda part: self._permuted_register(registers, part))
+        return self.shuffle(found, None, range(index.type.lanes))
 
     def _side_by_side(self, a: Value, b: Value) -> Value:
         """The lanes of both; a shuffle wants its operands equally long."""
         longer = self.shuffle(b, None, [lane if lane < b.type.lanes else -1 for lane in range(a.type.lanes)])
         return self.shuffle(a, longer, range(a.type.lanes + b.type.lanes))
+
+    def picked_from(self, registers: Sequence[Value], index: Value) -> Value:
+        """For each lane of `index`, the element with that number among those of some whole registers side by side, of
+        32 or 64 bits each. `module.has_permute` says whether there are such instructions."""
+        picked = self._by_registers(index, registers[0].type.lanes, lambda part: self._picked_register(registers, part))
+        return self.shuffle(picked, None, range(index.type.lanes))
+
+    def _by_registers(self, index: Value, whole: int, look_up: Callable[[Value], Value]) -> Value:
+        """What is found for a register of `whole` indices at a time, side by side: for the lanes of `index`, and as
+        many more as fill a register."""
+        lanes, found = index.type.lanes, None
+        for first in range(0, lanes, whole):
+            chosen = [lane if lane < lanes else -1 for lane in range(first, first + whole)]
+            part = look_up(self.shuffle(index, None, chosen))
+            found = part if found is None else self._side_by_side(found, part)
+        assert found is not None
+        return found
+
+    def _picked_register(self, registers: Sequence[Value], index: Value) -> Value:
+        """The same for as many indices as there are elements in a register."""
+        lanes = registers[0].type.lanes
+        picked: Value | None = None
+        for first in range(0, len(registers), 2):
+            part = self._permuted_pair(registers[first], index, registers[min(first + 1, len(registers) - 1)])
+            is_of_these = self.compare("ge", index, first * lanes)
+            picked = part if picked is None else self.select(is_of_these, part, picked)
+        assert picked is not None
+        return picked
+
+    def _permuted_pair(self, low: Value, index: Value, high: Value) -> Value:
+        """Of two registers, the elements that the lowest bits of each index tell."""
+        name = _PERMUTES[low.type.is_float, low.type.bits]
+        symbol = f"llvm.x86.avx512.vpermi2var.{name}.{_REGISTER_BITS}"
+        self.module.declare(symbol, low.type, [low.type, index.type, low.type])
+        operands = (low, index, high)
+        arguments = ", ".join(f"{operand.type.text} {operand.text}" for operand in operands)
+        return self._pure(low.type, f"call {low.type.text} @{symbol}({arguments})", *operands)
 
     def _permuted_register(self, registers: Sequence[Value], index: Value) -> Value:
         type = registers[0].type

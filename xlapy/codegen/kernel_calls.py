@@ -37,6 +37,15 @@ def call_library(frame: Frame, call: LibraryCall, pointers: Sequence[Value]) -> 
     k.call(call.function, [table_of(k, pointers), k.const(I64, 0), k.const(I64, 1)])
 
 
+def share_library(frame: Frame, call: LibraryCall, arrays: Sequence[Value], units: int) -> None:
+    """A function of a library, of so many units that are a task of the pool each."""
+    k, nothing = frame.k, frame.k.const(PTR, 0)
+    k.module.declare(call.function, None, [PTR, I64, I64])
+    table = table_of(k, [k.table(I64, call.numbers), nothing, nothing, *arrays])
+    work = [k.function_pointer(call.function), table, k.const(I64, units), k.const(I64, 1)]
+    k.call(frame.context_word(CONTEXT_PARALLEL), work)
+
+
 def call_together(
     frame: Frame, library: KernelLibrary, calls: Sequence[tuple[NativeKernel, Sequence[Value]]], tasks: Tasks
 ) -> None:

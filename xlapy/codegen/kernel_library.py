@@ -12,7 +12,7 @@ from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS, emit_epilogue, plan_epilogue
-from xlapy.codegen.kernels.loop import VECTORS_PER_STEP
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, streamed_bytes
 from xlapy.codegen.kernels.makers import SCRATCH_ALIGNMENT, Kernel, Situation, aligned
 from xlapy.codegen.kernels.registry import kernel_for
 from xlapy.codegen.kernels.strip import strip
@@ -26,6 +26,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.contents import content
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable, region_functions
+from xlapy.hlo.leaves import bytes_leaving_with
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.calling import Status
 from xlapy_runtime.records import Record
@@ -87,11 +88,13 @@ class KernelLibrary:
         rows at a time."""
         plans = self.functions.plans
         memory = tuple(plans[function].arena_bytes for function in region_functions(instruction))
-        key = (overwritten, part, instruction_key(instruction), memory)
+        leaving_bytes = bytes_leaving_with(instruction) if runs_once else 0
+        key = (overwritten, part, instruction_key(instruction), memory, leaving_bytes >= streamed_bytes(self.target))
         quick_key = ("quick", key)
         found = self.known.get(key) or (self.known.get(quick_key) if runs_once else None)
         if found is None:
-            kernel = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once, part))
+            situation = Situation(self.target, bool(overwritten), plans, runs_once, part, leaving_bytes)
+            kernel = kernel_for(instruction, situation)
             found = self._write(instruction, kernel, overwritten)
             # What a library is told of a reduce may depend on more than the key: on the constant that it begins with.
             if found.call is None or instruction.opcode == "fusion":

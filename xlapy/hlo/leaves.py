@@ -77,6 +77,17 @@ def is_name(instruction: Instruction) -> bool:
     return instruction.opcode in _NAMES or is_renaming(instruction)
 
 
+def bytes_leaving_with(instruction: Instruction) -> int:
+    """The bytes of all results of a computation, if nobody reads those of the instruction before it ends; else 0."""
+    root = instruction.parent.root
+    values = [instruction]
+    for value in values:
+        if (value is not root and not value.users) or not all(map(is_name, value.users)):
+            return 0
+        values.extend(value.users)
+    return root.shape.bytes
+
+
 def is_renaming(instruction: Instruction) -> bool:
     """The result is the operand's memory under another shape: a bitcast, a reshape between row-major arrays, or a
     transpose that layouts undo.

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xlapy.codegen.clock import exact_clock
+from xlapy.codegen.entry.signals import look_at_signals
 from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.ir import I64, Value
+from xlapy.codegen.kernel_calls import share_library
 from xlapy.codegen.kernel_library import KernelLibrary
+from xlapy.codegen.libraries.copies import call_of_copy, units_of_copy
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import is_scalar_operation
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
@@ -89,7 +92,17 @@ class Entry(abc.ABC):
         """Copies an array leaf to another place, unless it is there already."""
         source_location, target_location = self.plan.location(*source), self.plan.location(*target)
         if source_location != target_location and shape.bytes:
-            frame.k.memcpy(frame.pointer(target_location), frame.pointer(source_location), shape.bytes)
+            self.copy(frame, frame.pointer(source_location), frame.pointer(target_location), shape.bytes)
+
+    def copy(self, frame: Frame, source: Value, target: Value, size: int) -> None:
+        """Copies so many bytes, of which there are some; large arrays by all threads."""
+        call = call_of_copy(size, self.kernels.target)
+        if call is None:
+            frame.k.memcpy(target, source, size)
+            return
+        self.libraries.add(call.library)
+        share_library(frame, call, [source, target], units_of_copy(size))
+        look_at_signals(frame)
 
 
 Handler = Callable[[Entry, Frame, Instruction], None]

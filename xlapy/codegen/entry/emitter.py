@@ -165,7 +165,7 @@ class EntryEmitter(Entry):
                     frame.k.gep(frame.k.parameters["results"], self.pointers[Home.RESULT][number], 8), PTR
                 )
                 if shape.bytes:
-                    frame.k.memcpy(target, frame.pointer(location), shape.bytes)
+                    self.copy(frame, frame.pointer(location), target, shape.bytes)
             number += 1
 
 

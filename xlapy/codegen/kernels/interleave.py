@@ -4,18 +4,21 @@
     f32[3,1048576] -> f32[1048576,3]     joins: lines come side by side
 
 There are too few elements for a square block. But as many vectors as there are elements hold a whole number of each
-line, so each vector of the result is picked out of them.
+line, so each vector of the result is picked out of them. Large results bypass the caches, and what comes next of the
+operand is fetched meanwhile, of as many lines as there are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Coordinate, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.transpose import MOST_LANES, merged_dimensions, strides_of
 from xlapy.codegen.register_transpose import dealt, joined
 from xlapy.codegen.registers import memory_type
@@ -41,7 +44,8 @@ class Sides(Record):
 
 class InterleavePlan(Record):
     """A transpose of `dims`: those of the operand, neighbours that stay neighbours as one. It takes `lanes` of the long
-    one at a time, and each task takes a `strip` of it."""
+    one at a time, and each task takes a `strip` of it. `streaming` results are too large for the caches, and all their
+    vectors lie so that they may bypass them if the first one does."""
 
     dims: tuple[int, ...]
     permutation: tuple[int, ...]
@@ -50,6 +54,7 @@ class InterleavePlan(Record):
     strip: int
     units: int
     bytes_per_unit: int
+    streaming: bool
 
     @property
     def length(self) -> int:
@@ -78,7 +83,9 @@ def plan_interleave(transpose: Instruction, target: Target) -> InterleavePlan | 
         return None
     strip = STRIP * lanes
     units = operand.size // (dims[found.long] * found.count) * -(-dims[found.long] // strip)
-    return InterleavePlan(dims, permutation, found, lanes, strip, units, 2 * operand.bytes // max(units, 1))
+    streaming = not dims[found.long] % lanes and is_streamed([transpose], lanes, target)
+    bytes_per_unit = 2 * operand.bytes // max(units, 1)
+    return InterleavePlan(dims, permutation, found, lanes, strip, units, bytes_per_unit, streaming)
 
 
 def _sides(dims: Dims, permutation: Dims) -> Iterator[Sides]:
@@ -100,6 +107,8 @@ def emit_interleave(
     permuted = strides_of([dims[dim] for dim in plan.permutation])
     all_strides = (strides_of(dims), [permuted[plan.permutation.index(dim)] for dim in range(len(dims))])
     block = memory_type(source.shape.type, plan.lanes)
+    vector_bytes = block.bytes * block.lanes
+    is_misplaced = k.compare("ne", k.and_(k.address(result.pointer), vector_bytes - 1), 0)
     with k.loop(begin, end) as units:
         position, strip = ix.divide(Coordinate(units.index), -(-length // plan.strip))
         outer = ix.delinearize(position, [dims[dim] for dim in plan.outer])
@@ -112,10 +121,25 @@ def emit_interleave(
                 side_by_side: _neighbours(k, plan, bases[side_by_side], start),
                 lines: [k.add(k.add(bases[lines], line), start) for line in plan.lines(all_strides[lines])],
             }
-            vectors = [k.load(k.gep(source.pointer, place, block.bytes), block) for place in places[0]]
+            sources = [k.gep(source.pointer, place, block.bytes) for place in places[0]]
+            for pointer in sources if plan.streaming else ():
+                k.prefetch(k.gep(pointer, FETCHED_AHEAD), vector_bytes)
+            vectors = [k.load(pointer, block) for pointer in sources]
             changed = joined(k, vectors) if joins else dealt(k, vectors)
-            for place, vector in zip(places[1], changed, strict=True):
-                k.store(k.gep(result.pointer, place, block.bytes), vector)
+            goals = [k.gep(result.pointer, place, block.bytes) for place in places[1]]
+            if plan.streaming:
+                past_caches = partial(_store, k, goals, changed, align=vector_bytes)
+                k.if_else(is_misplaced, partial(_store, k, goals, changed), past_caches, likely=False)
+            else:
+                _store(k, goals, changed)
+    if plan.streaming:
+        k.fence()
+
+
+def _store(k: KernelBuilder, goals: Sequence[Value], vectors: Sequence[Value], *, align: int | None = None) -> None:
+    """Stores each vector; past the caches, if all lie at multiples of `align`."""
+    for goal, vector in zip(goals, vectors, strict=True):
+        k.store(goal, vector, align=align, nontemporal=align is not None)
 
 
 def _neighbours(k: KernelBuilder, plan: InterleavePlan, base: Value, start: Value) -> list[Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.angles import ANGLES
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES
+from xlapy.codegen.libraries.copies import COPY_LIBRARIES
 from xlapy.codegen.libraries.depthwise import DEPTHWISE_LIBRARIES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
@@ -34,6 +35,7 @@ LIBRARIES: dict[str, Library] = {
         CHAIN_LIBRARIES,
         FFT_LIBRARIES,
         TURN_LIBRARIES,
+        COPY_LIBRARIES,
         SLIDING_LIBRARIES,
         DEPTHWISE_LIBRARIES,
         MATH_LIBRARIES,

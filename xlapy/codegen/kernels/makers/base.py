@@ -68,14 +68,16 @@ class Kernel(Record):
 
 class Situation(Record):
     """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, what
-    memory region functions need, whether it runs once per call of the program, or perhaps in a loop, and of how many
-    rows at a time if not of all that it has."""
+    memory region functions need, whether it runs once per call of the program, or perhaps in a loop, of how many rows
+    at a time if not of all that it has, and how many bytes its results and others are that nobody reads before the call
+    ends (0 if somebody reads its own)."""
 
     target: Target
     in_place: bool
     functions: FunctionPlans = field(default_factory=dict)
     runs_once: bool = False
     part: int = 0
+    leaving_bytes: int = 0
 
 
 def kernel_of_call(call: LibraryCall, units: int, operands: Sequence[Instruction], root: Instruction) -> Kernel:

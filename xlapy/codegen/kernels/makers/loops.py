@@ -38,14 +38,28 @@ def loop_kernel(
     """`operands` are the instructions that the kernel's pointer arguments stand for, in order."""
     known = frozenset(inputs)
     operand_bytes = sum(i.shape.bytes for i in inputs)
-    plan = plan_loop(roots, known.__contains__, operand_bytes, situation.target, runs_once=situation.runs_once)
+    plan = plan_loop(
+        roots,
+        known.__contains__,
+        operand_bytes,
+        situation.target,
+        runs_once=situation.runs_once,
+        leaving_bytes=situation.leaving_bytes,
+    )
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
         emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
     units = plan.units if plan.shape.size else 0
-    return Kernel(units, plan.bytes_per_unit, body, is_quick=plan.is_quick, least_units=plan.least_units)
+    return Kernel(
+        units,
+        plan.bytes_per_unit,
+        body,
+        is_quick=plan.is_quick,
+        least_units=plan.least_units,
+        has_long_tasks=bool(plan.repeated),
+    )
 
 
 @KERNELS.register("dynamic-update-slice")
