@@ -100,6 +100,23 @@ def test_other_folds_stay_narrow(program: Program, in_memory: Callable[[bool], N
     assert compiled(program, array).llvm_ir() == narrow
 
 
+@pytest.mark.parametrize("columns", [4100, 9000])
+def test_columns_of_two_blocks_do_not_take_results_for_operands(
+    columns: int, in_memory: Callable[[bool], None]
+) -> None:
+    """The last block overlaps the one before it; the array of which it makes results is read nowhere else."""
+    array = np.random.default_rng(0).standard_normal((43, columns)).astype(np.float32)
+
+    def program(x: Any) -> Any:
+        return (x * 3).sum(0) * jnp.sort(x[0])
+
+    in_memory(False)
+    narrow = bits(compiled(program, array)(array))
+    in_memory(True)
+    for threads in (1, 8):
+        assert bits(compiled(program, array, threads)(array)) == narrow
+
+
 @pytest.mark.parametrize(("dims", "cut"), [((16448, 700), "16,257,4,700"), ((4160, 2048), "16,130,2,2048")])
 def test_sums_of_whole_rows_in_parts_are_the_same_for_any_number_of_threads(dims: tuple[int, ...], cut: str) -> None:
     array = np.random.default_rng(0).standard_normal(dims).astype(np.float32)
