@@ -10,6 +10,7 @@ import pytest
 import xlapy
 from tests.support.targets import lesser_targets
 from xlapy.codegen.ir_types import F32
+from xlapy.codegen.kernels.loop import ROOMY_REGISTERS
 from xlapy.codegen.math.outlined import OutlinedFunction, outlined_code
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
@@ -81,6 +82,44 @@ def test_any_number_of_lanes(type: str, size: int, target: str) -> None:
         whole = [np.resize(argument, LARGE) for argument in arguments]
         expected = executable(text_of(name, type, LARGE), target)(*whole)[:size]
         np.testing.assert_array_equal(bits(executable(text, target)(*arguments)), bits(expected))
+
+
+MANY = 1 << 18
+"""Elements over which loops take four vectors a step, where there are registers for them."""
+
+
+def text_of_distance(type: str, size: int) -> str:
+    """The distance on a sphere: a few long functions of each element."""
+    return f"""HloModule m
+      ENTRY e {{
+        x = {type}[{size}] parameter(0)
+        y = {type}[{size}] parameter(1)
+        s = {type}[{size}] sine(x)
+        c = {type}[{size}] cosine(y)
+        p = {type}[{size}] multiply(s, c)
+        l = {type}[{size}] log(y)
+        a = {type}[{size}] atan2(p, c)
+        ROOT r = {type}[{size}] add(a, l)
+      }}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("size", [MANY, MANY + 77])
+def test_large_kernels_call_long_functions(size: int, type: str, target: str) -> None:
+    """Where they take four vectors a step; and there they give the same bits as kernels that have copies."""
+    large = executable(text_of_distance(type, size), target)
+    assert ("@math." in large.llvm_ir()) == (TARGETS[target].vector_registers >= ROOMY_REGISTERS)
+    few = 3000  # elements, of which no step has four vectors, and which are too many for a quick kernel
+    copies = executable(text_of_distance(type, few), target)
+    assert "@math." not in copies.llvm_ir()
+    arguments = numbers(type, few)
+    longer = [np.resize(argument, size) for argument in arguments]
+    np.testing.assert_array_equal(bits(large(*longer)[:few]), bits(copies(*arguments)))
+
+
+def test_large_kernels_have_a_copy_of_a_single_function() -> None:
+    assert "@math." not in executable(text_of("sine", "f32", MANY)).llvm_ir()
 
 
 def test_several_in_one_kernel_and_one_for_equal_operands() -> None:

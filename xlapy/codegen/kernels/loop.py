@@ -60,6 +60,9 @@ _INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac 
 CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
 """Functions that are one long chain of operations."""
 
+SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
+"""Functions that branch to what is rarely needed, or divide, and wait for that."""
+
 INTRICATE = frozenset(_INTRICATE.split())
 """Functions whose values fill the registers with two vectors of each, and which take long to compile as it is."""
 
@@ -76,6 +79,7 @@ class LoopPlan(Record):
     streaming: bool  # results are too large to stay in cache until somebody reads them
     walk: RowWalk  # of streamed rows
     is_quick: bool = False  # better compiled fast than run fast
+    calls_functions: bool = False  # long ones, instead of having a copy of each
 
     @property
     def fills_vectors(self) -> bool:
@@ -122,7 +126,18 @@ def plan_loop(
     walk = RowWalk.as_they_lie(shape)
     if streaming and not is_linear and not extent % lanes:
         walk = _walk_of_operand(instructions, inputs, shape, target) or walk
-    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, walk, is_quick)
+    return LoopPlan(
+        tuple(roots),
+        shape,
+        is_linear,
+        lanes,
+        units,
+        total // max(units, 1),
+        streaming,
+        walk,
+        is_quick=is_quick,
+        calls_functions=vectors == VECTORS_OF_MANY and _are_functions_called(computed, streaming=streaming),
+    )
 
 
 def _walk_of_operand(
@@ -168,6 +183,15 @@ def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
         and 0 < functions <= MOST_FUNCTIONS
         and not any(i.opcode in INTRICATE or (i.shape.is_array and i.shape.type.is_complex) for i in computed)
     )
+
+
+def _are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
+    """Whether copies of functions are what LLVM spends its time on, more than one, or one that is as long as two, and
+    calls take no longer. Where results are streamed, prices of options, of logarithms and error functions, would take a
+    twelfth longer with calls; what is a few blocks anyway does not."""
+    functions = [instruction.opcode for instruction in computed if instruction.opcode in CHAINS]
+    is_much = len(functions) > 1 or "power" in functions
+    return is_much and (not streaming or SEVERAL_BLOCKS.issuperset(functions))
 
 
 def _is_long_row(instructions: Sequence[Instruction]) -> bool:

@@ -45,7 +45,14 @@ def loop_kernel(
         emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
     units = plan.units if plan.shape.size else 0
-    return Kernel(units, plan.bytes_per_unit, body, is_quick=plan.is_quick, least_units=plan.least_units)
+    return Kernel(
+        units,
+        plan.bytes_per_unit,
+        body,
+        is_quick=plan.is_quick,
+        calls_functions=plan.calls_functions,
+        least_units=plan.least_units,
+    )
 
 
 @KERNELS.register("dynamic-update-slice")
