@@ -10,7 +10,7 @@ import pytest
 import xlapy
 from tests.support.targets import lesser_targets
 from xlapy.codegen.ir_types import F32
-from xlapy.codegen.kernels.loop import ROOMY_REGISTERS
+from xlapy.codegen.kernels.loop import ROOMY_REGISTERS, STREAMED_BYTES
 from xlapy.codegen.math.outlined import OutlinedFunction, outlined_code
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
@@ -118,8 +118,21 @@ def test_large_kernels_call_long_functions(size: int, type: str, target: str) ->
     np.testing.assert_array_equal(bits(large(*longer)[:few]), bits(copies(*arguments)))
 
 
-def test_large_kernels_have_a_copy_of_a_single_function() -> None:
-    assert "@math." not in executable(text_of("sine", "f32", MANY)).llvm_ir()
+@pytest.mark.parametrize("name", ["sine", "power", "tanh", "log", "exponential"])
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_large_kernels_call_a_single_function_if_it_is_long(type: str, name: str) -> None:
+    compiled, size = executable(text_of(name, type, MANY)), 3000
+    has_room = host_target().vector_registers >= ROOMY_REGISTERS
+    is_long = (name, type) in {("sine", "f32"), ("power", "f32"), ("power", "f64"), ("tanh", "f64"), ("log", "f64")}
+    assert ("@math." in compiled.llvm_ir()) == (has_room and is_long)
+    arguments = numbers(type, size)
+    found = compiled(*(np.resize(argument, MANY) for argument in arguments))[:size]
+    np.testing.assert_array_equal(bits(found), bits(executable(text_of(name, type, size))(*arguments)))
+
+
+def test_results_past_the_caches_are_of_copies_of_short_functions() -> None:
+    size = max(STREAMED_BYTES, host_target().l3_bytes) // 4
+    assert "@math." not in executable(text_of("sine", "f32", size)).llvm_ir()
 
 
 def test_several_in_one_kernel_and_one_for_equal_operands() -> None:

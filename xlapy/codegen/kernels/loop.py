@@ -63,6 +63,15 @@ CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
 SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
 """Functions that branch to what is rarely needed, or divide, and wait for that."""
 
+CALLED_ALONE = frozenset(
+    {("power", 32), ("atan2", 64), ("erf", 64), ("log", 64), ("power", 64), ("tan", 64), ("tanh", 64)}
+)
+"""Functions, with the bits of their numbers, for which a loop of nothing else takes no longer if it calls them; most
+of those of f64 take up to a twentieth less."""
+
+CALLED_IN_CACHE = frozenset({("cosine", 32), ("sine", 32)})
+"""The same, unless results are streamed: then a loop of sines takes a twelfth longer with calls."""
+
 INTRICATE = frozenset(_INTRICATE.split())
 """Functions whose values fill the registers with two vectors of each, and which take long to compile as it is."""
 
@@ -186,12 +195,14 @@ def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
 
 
 def _are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
-    """Whether copies of functions are what LLVM spends its time on, more than one, or one that is as long as two, and
-    calls take no longer. Where results are streamed, prices of options, of logarithms and error functions, would take a
-    twelfth longer with calls; what is a few blocks anyway does not."""
-    functions = [instruction.opcode for instruction in computed if instruction.opcode in CHAINS]
-    is_much = len(functions) > 1 or "power" in functions
-    return is_much and (not streaming or SEVERAL_BLOCKS.issuperset(functions))
+    """Whether copies of functions are what LLVM spends its time on, and calls take no longer: of more than one, or of
+    one that is long enough. Where results are streamed, prices of options, of logarithms and error functions, would
+    take a twelfth longer with calls."""
+    functions = [instruction for instruction in computed if instruction.opcode in CHAINS]
+    if len(functions) == 1:
+        function = (functions[0].opcode, register_type(functions[0].shape.type).bits)
+        return function in CALLED_ALONE or (not streaming and function in CALLED_IN_CACHE)
+    return bool(functions) and (not streaming or all(i.opcode in SEVERAL_BLOCKS for i in functions))
 
 
 def _is_long_row(instructions: Sequence[Instruction]) -> bool:

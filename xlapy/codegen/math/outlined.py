@@ -3,9 +3,9 @@
 A hyperbolic tangent is 40 instructions, over which LLVM takes half a millisecond even where it does not try hard, and
 there may be many in a program. Called, it is one: a quick kernel is no slower for it, as what is called is compiled in
 full. For other kernels a call of four vectors is two or three cycles, in which the constants are fetched once more: an
-exponential then takes a twelfth longer, and what is long, a hundredth or less. The distance on a sphere, a sine, two
-cosines and an arc tangent, compiles in half the time. Programs have the object code in themselves, so that starting
-one finds nothing else to load.
+exponential then takes a twelfth longer, and what is long, about the same, or less, as it has all registers to itself.
+The distance on a sphere, of two sines, two cosines and an arc tangent, compiles in half the time, and a sine in two
+thirds. Programs have the object code in themselves, so that starting one finds nothing else to load.
 """
 
 from __future__ import annotations
