@@ -26,7 +26,7 @@ FUNCTIONS = (
 )
 OF_TWO = ("atan2", "power")
 SPECIAL = ("lgamma", "digamma", "bessel-i1e", "erf-inv")
-LARGE = 40_000  # elements, over which no function is called
+LARGE = 40_000  # elements, which are too many for a quick kernel
 NAMES = [*FUNCTIONS, *OF_TWO, *SPECIAL]
 
 
@@ -44,6 +44,13 @@ def text_of(name: str, type: str, size: int) -> str:
 def executable(text: str, target: str = "host") -> Executable:
     options = xlapy.CompileOptions()
     return Executable(compile_module(parse(text), options, TARGETS[target]), options)
+
+
+def with_copies(text: str, target: str = "host") -> Executable:
+    """The program with a copy of each function where it is used, unless its kernel is a quick one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("xlapy.codegen.math.outlined.LONG", frozenset())
+        return executable(text, target)
 
 
 def numbers(type: str, size: int) -> list[np.ndarray]:
@@ -65,7 +72,7 @@ def bits(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("type", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_called_and_what_is_written_out_is_the_same(name: str, type: str) -> None:
-    small, large = 77, executable(text_of(name, type, LARGE))
+    small, large = 77, with_copies(text_of(name, type, LARGE))
     called = executable(text_of(name, type, small))
     assert "@math." in called.llvm_ir() and "@math." not in large.llvm_ir()
     arguments = numbers(type, small)
@@ -80,12 +87,8 @@ def test_any_number_of_lanes(type: str, size: int, target: str) -> None:
     for name in ("tanh", "sine", "power"):
         text, arguments = text_of(name, type, size), numbers(type, size)
         whole = [np.resize(argument, LARGE) for argument in arguments]
-        expected = executable(text_of(name, type, LARGE), target)(*whole)[:size]
+        expected = with_copies(text_of(name, type, LARGE), target)(*whole)[:size]
         np.testing.assert_array_equal(bits(executable(text, target)(*arguments)), bits(expected))
-
-
-MANY = 1 << 18
-"""Elements over which loops take four vectors a step, where there are registers for them."""
 
 
 def text_of_distance(type: str, size: int) -> str:
@@ -105,29 +108,26 @@ def text_of_distance(type: str, size: int) -> str:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("type", ["f32", "f64"])
-@pytest.mark.parametrize("size", [MANY, MANY + 77])
-def test_large_kernels_call_long_functions(size: int, type: str, target: str) -> None:
-    """Where they take four vectors a step; and there they give the same bits as kernels that have copies."""
-    large = executable(text_of_distance(type, size), target)
-    assert ("@math." in large.llvm_ir()) == (TARGETS[target].vector_registers >= ROOMY_REGISTERS)
-    few = 3000  # elements, of which no step has four vectors, and which are too many for a quick kernel
-    copies = executable(text_of_distance(type, few), target)
-    assert "@math." not in copies.llvm_ir()
-    arguments = numbers(type, few)
-    longer = [np.resize(argument, size) for argument in arguments]
-    np.testing.assert_array_equal(bits(large(*longer)[:few]), bits(copies(*arguments)))
+@pytest.mark.parametrize("size", [1024, 3077, LARGE])
+def test_larger_kernels_call_long_functions(size: int, type: str, target: str) -> None:
+    """Where they have registers for four vectors a step; and that gives the same bits."""
+    text, arguments = text_of_distance(type, size), numbers(type, size)
+    calling, copies = executable(text, target), with_copies(text, target)
+    if TARGETS[target].vector_registers >= ROOMY_REGISTERS:
+        assert "@math." in calling.llvm_ir()
+        assert "@math." not in copies.llvm_ir()
+    np.testing.assert_array_equal(bits(calling(*arguments)), bits(copies(*arguments)))
 
 
 @pytest.mark.parametrize("name", ["sine", "power", "tanh", "log", "exponential"])
 @pytest.mark.parametrize("type", ["f32", "f64"])
-def test_large_kernels_call_a_single_function_if_it_is_long(type: str, name: str) -> None:
-    compiled, size = executable(text_of(name, type, MANY)), 3000
+def test_larger_kernels_call_a_single_function_if_it_is_long(type: str, name: str) -> None:
+    text, arguments = text_of(name, type, LARGE), numbers(type, LARGE)
+    calling = executable(text)
     has_room = host_target().vector_registers >= ROOMY_REGISTERS
     is_long = (name, type) in {("sine", "f32"), ("power", "f32"), ("power", "f64"), ("tanh", "f64"), ("log", "f64")}
-    assert ("@math." in compiled.llvm_ir()) == (has_room and is_long)
-    arguments = numbers(type, size)
-    found = compiled(*(np.resize(argument, MANY) for argument in arguments))[:size]
-    np.testing.assert_array_equal(bits(found), bits(executable(text_of(name, type, size))(*arguments)))
+    assert ("@math." in calling.llvm_ir()) == (has_room and is_long)
+    np.testing.assert_array_equal(bits(calling(*arguments)), bits(with_copies(text)(*arguments)))
 
 
 def test_results_past_the_caches_are_of_copies_of_short_functions() -> None:
