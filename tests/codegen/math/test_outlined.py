@@ -10,8 +10,8 @@ import pytest
 import xlapy
 from tests.support.targets import lesser_targets
 from xlapy.codegen.ir_types import F32
-from xlapy.codegen.kernels.loop import ROOMY_REGISTERS, STREAMED_BYTES
-from xlapy.codegen.math.outlined import OutlinedFunction, outlined_code
+from xlapy.codegen.kernels.loop import CALLED, ROOMY_REGISTERS, STREAMED_BYTES
+from xlapy.codegen.math.outlined import LONG, OutlinedFunction, outlined_code
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy.compiler import compile_module
@@ -128,6 +128,15 @@ def test_larger_kernels_call_a_single_function_if_it_is_long(type: str, name: st
     is_long = (name, type) in {("sine", "f32"), ("power", "f32"), ("power", "f64"), ("tanh", "f64"), ("log", "f64")}
     assert ("@math." in calling.llvm_ir()) == (has_room and is_long)
     np.testing.assert_array_equal(bits(calling(*arguments)), bits(with_copies(text)(*arguments)))
+
+
+def test_what_is_called_has_ops() -> None:
+    assert {{"cosine": "cos", "sine": "sin"}.get(op, op) for op in CALLED} == LONG
+
+
+def test_kernels_of_short_functions_call_none() -> None:
+    text = text_of("exponential", "f32", LARGE).replace("add(f, y)", "log-plus-one(f)")
+    assert "@math." not in executable(text).llvm_ir()
 
 
 def test_results_past_the_caches_are_of_copies_of_short_functions() -> None:

@@ -61,6 +61,9 @@ _INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac 
 CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
 """Functions that are one long chain of operations."""
 
+CALLED = frozenset({"atan2", "cosine", "erf", "log", "power", "sine", "tan", "tanh"})
+"""Functions that are called where several are: the ops of `math.outlined.LONG`."""
+
 SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
 """Functions that branch to what is rarely needed, or divide, and wait for that."""
 
@@ -197,14 +200,16 @@ def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
 
 
 def _are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
-    """Whether copies of functions are what LLVM spends its time on, and calls take no longer: of more than one, or of
-    one that is long enough. Where results are streamed, prices of options, of logarithms and error functions, would
-    take a twelfth longer with calls."""
+    """Whether copies of functions are what LLVM spends its time on, and calls take no longer: of several, most of them
+    long, or of one that is long enough. Where results are streamed, prices of options, of logarithms and error
+    functions, would take a twelfth longer with calls."""
     functions = [instruction for instruction in computed if instruction.opcode in CHAINS]
     if len(functions) == 1:
         function = (functions[0].opcode, register_type(functions[0].shape.type).bits)
         return function in CALLED_ALONE or (not streaming and function in CALLED_IN_CACHE)
-    return bool(functions) and (not streaming or all(i.opcode in SEVERAL_BLOCKS for i in functions))
+    called = sum(function.opcode in CALLED for function in functions)
+    is_much = len(functions) > 1 and 2 * called >= len(functions)
+    return is_much and (not streaming or all(function.opcode in SEVERAL_BLOCKS for function in functions))
 
 
 def _is_long_row(instructions: Sequence[Instruction]) -> bool:
