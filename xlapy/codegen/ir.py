@@ -257,10 +257,17 @@ class KernelBuilder(Control):
         *,
         hoists_constants: bool = False,
         is_quick: bool = False,
+        calls_functions: bool = False,
         joins_offsets: bool = False,
         is_shared: bool = False,
     ) -> None:
-        super().__init__(module, hoists_constants=hoists_constants, is_quick=is_quick, joins_offsets=joins_offsets)
+        super().__init__(
+            module,
+            hoists_constants=hoists_constants,
+            is_quick=is_quick,
+            calls_functions=calls_functions,
+            joins_offsets=joins_offsets,
+        )
         self.name = name
         self.returns = returns
         self.parameters = {

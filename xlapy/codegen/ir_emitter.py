@@ -38,8 +38,8 @@ class Emitter:
     not optimize, which would make them again each time around. If it `is_quick`, it had better be compiled fast than
     run fast: masks and other vectors of an integer come from memory, as LLVM makes such vectors lane by lane (those
     of floats are parts of instructions otherwise, and faster so), and elementary functions are called. If it
-    `joins_offsets`, what is constant in a sum of integers is added last, so that addresses are a few sums, each with
-    many displacements."""
+    `calls_functions`, the long ones of these are. If it `joins_offsets`, what is constant in a sum of integers is added
+    last, so that addresses are a few sums, each with many displacements."""
 
     def __init__(
         self,
@@ -47,10 +47,12 @@ class Emitter:
         *,
         hoists_constants: bool = False,
         is_quick: bool = False,
+        calls_functions: bool = False,
         joins_offsets: bool = False,
     ) -> None:
         self.module = module
         self.is_quick = is_quick
+        self.calls_functions = calls_functions
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which

@@ -142,7 +142,7 @@ class KernelLibrary:
         if kernel.units:
             functions = self._functions(kernel.functions)
             module = self.quick_module if kernel.is_quick else self.module
-            with self._builder(module, name, pointers, is_light=kernel.is_light) as k:
+            with self._builder(module, name, pointers, kernel) as k:
                 arrays = _arrays(k, [*operands, *results], len(operands), overwritten, self.target)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
@@ -207,10 +207,10 @@ class KernelLibrary:
             found = self.shared_tables[key] = tuple(self.add_table(table) for table in make())
         return found
 
-    def _builder(self, module: Module, name: str, pointers: Sequence[str], *, is_light: bool) -> KernelBuilder:
+    def _builder(self, module: Module, name: str, pointers: Sequence[str], kernel: Kernel) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
         is_quick = module is self.quick_module
-        attributes = f"noinline optnone {self.attributes}" if is_light else self.attributes
+        attributes = f"noinline optnone {self.attributes}" if kernel.is_light else self.attributes
         if is_quick:
             attributes = f"{attributes} {_ALIGNED_FRAME}"
         return KernelBuilder(
@@ -219,8 +219,9 @@ class KernelLibrary:
             parameters,
             None,
             attributes=attributes,
-            hoists_constants=is_light,
+            hoists_constants=kernel.is_light,
             is_quick=is_quick,
+            calls_functions=kernel.calls_functions,
             joins_offsets=True,
             is_shared=True,
         )

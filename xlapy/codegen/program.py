@@ -80,7 +80,7 @@ def emit_program(
 ) -> EmittedProgram:
     """Writes the IR of the entry and of everything it calls. If it `contracts`, kernels of its own may add products
     unrounded. If `counting`, the program keeps the time of each call; it must then run one call at a time."""
-    kernels, loops, glue = (Module.of_program(target, contracts=contracts) for _ in range(3))
+    parts = kernels, loops, glue = tuple(Module.of_program(target, contracts=contracts) for _ in range(3))
     attributes = f"nounwind {target.function_attributes}".rstrip()
 
     def write_function(region: Computation, name: str) -> None:
@@ -124,6 +124,7 @@ def emit_program(
     combines = tuple(
         kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine"
     )
+    outlined = {name: function for part in parts for name, function in (part.outlined or {}).items()}
     return EmittedProgram(
         tuple(kernels.parts(target.cores)),
         loops.text(),
@@ -132,8 +133,8 @@ def emit_program(
         sites,
         combines,
         tuple(library.tables),
-        tuple(sorted(emitter.libraries.union(*(part.libraries or () for part in (kernels, loops, glue))))),
-        tuple((glue.outlined or {}).values()),
+        tuple(sorted(emitter.libraries.union(*(part.libraries or () for part in parts)))),
+        tuple(outlined.values()),
         emitter.steps,
         emitter.counters,
     )

@@ -10,7 +10,7 @@ import pytest
 import xlapy
 from tests.support.native import flatten
 from xlapy.codegen.kernels.effort import is_heavy
-from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.kernels.loop import ROOMY_REGISTERS, STREAMED_BYTES
 from xlapy.codegen.program import GLUE_LEVEL, KERNEL_LEVEL
 from xlapy.codegen.target import host_target
 from xlapy.compiler import lower
@@ -131,10 +131,13 @@ def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
 
 
+HAS_ROOM = host_target().vector_registers >= ROOMY_REGISTERS
+
+
 @pytest.mark.usefixtures("no_libraries")
 def test_what_waits_for_memory_is_light() -> None:
     assert is_light(softmax(ROWS, folded=1))
-    assert not is_light(softmax(ROWS // 2, folded=1))
+    assert is_light(softmax(ROWS // 2, folded=1)) == HAS_ROOM
     assert not is_light(softmax(ROWS, folded=0))
     assert not is_light(softmax(ROWS, folded=1).replace("f32", "f16"))
     x = np.random.default_rng(2).normal(size=(ROWS, 1024)).astype(np.float32)
@@ -144,14 +147,26 @@ def test_what_waits_for_memory_is_light() -> None:
     np.testing.assert_allclose(found.sum(1, dtype=np.float64), 1, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("no_libraries")
+def test_what_takes_one_function_of_each_element_is_light() -> None:
+    """Where there are registers for its constants."""
+    text = softmax(200, folded=1)
+    assert is_light(text) == HAS_ROOM
+    check_same(text)
+    assert not is_light(text.replace("exponential(d)", "abs(d)"))
+    assert not is_light(with_functions(text, "f32[200,1024]", 1))
+    assert not is_light(softmax(200, folded=0))
+
+
 def test_what_has_much_to_compute_is_not_light() -> None:
-    text, dims = softmax(ROWS, folded=1), f"f32[{ROWS},1024]"
-    functions = "".join(f"  d{n + 1} = {dims} tanh(d{n})" for n in range(4))
-    assert not is_light(
-        text.replace(" d =", " d0 =").replace(
-            f"  e = {dims} exponential(d)", f"{functions}  e = {dims} exponential(d4)"
-        )
-    )
+    assert not is_light(with_functions(softmax(ROWS, folded=1), f"f32[{ROWS},1024]", 4))
+
+
+def with_functions(softmax: str, dims: str, count: int) -> str:
+    """The same, of that many functions of what it was of."""
+    functions = "".join(f"  d{n + 1} = {dims} tanh(d{n})" for n in range(count))
+    last = f"{functions}  e = {dims} exponential(d{count})"
+    return softmax.replace(" d =", " d0 =").replace(f"  e = {dims} exponential(d)", last)
 
 
 def check_same(text: str) -> None:

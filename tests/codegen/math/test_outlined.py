@@ -10,7 +10,8 @@ import pytest
 import xlapy
 from tests.support.targets import lesser_targets
 from xlapy.codegen.ir_types import F32
-from xlapy.codegen.math.outlined import OutlinedFunction, outlined_code
+from xlapy.codegen.kernels.loop import CALLED, ROOMY_REGISTERS, STREAMED_BYTES
+from xlapy.codegen.math.outlined import LONG, OutlinedFunction, outlined_code
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy.compiler import compile_module
@@ -25,7 +26,7 @@ FUNCTIONS = (
 )
 OF_TWO = ("atan2", "power")
 SPECIAL = ("lgamma", "digamma", "bessel-i1e", "erf-inv")
-LARGE = 40_000  # elements, over which no function is called
+LARGE = 40_000  # elements, which are too many for a quick kernel
 NAMES = [*FUNCTIONS, *OF_TWO, *SPECIAL]
 
 
@@ -43,6 +44,13 @@ def text_of(name: str, type: str, size: int) -> str:
 def executable(text: str, target: str = "host") -> Executable:
     options = xlapy.CompileOptions()
     return Executable(compile_module(parse(text), options, TARGETS[target]), options)
+
+
+def with_copies(text: str, target: str = "host") -> Executable:
+    """The program with a copy of each function where it is used, unless its kernel is a quick one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("xlapy.codegen.math.outlined.LONG", frozenset())
+        return executable(text, target)
 
 
 def numbers(type: str, size: int) -> list[np.ndarray]:
@@ -64,7 +72,7 @@ def bits(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("type", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_called_and_what_is_written_out_is_the_same(name: str, type: str) -> None:
-    small, large = 77, executable(text_of(name, type, LARGE))
+    small, large = 77, with_copies(text_of(name, type, LARGE))
     called = executable(text_of(name, type, small))
     assert "@math." in called.llvm_ir() and "@math." not in large.llvm_ir()
     arguments = numbers(type, small)
@@ -79,8 +87,61 @@ def test_any_number_of_lanes(type: str, size: int, target: str) -> None:
     for name in ("tanh", "sine", "power"):
         text, arguments = text_of(name, type, size), numbers(type, size)
         whole = [np.resize(argument, LARGE) for argument in arguments]
-        expected = executable(text_of(name, type, LARGE), target)(*whole)[:size]
+        expected = with_copies(text_of(name, type, LARGE), target)(*whole)[:size]
         np.testing.assert_array_equal(bits(executable(text, target)(*arguments)), bits(expected))
+
+
+def text_of_distance(type: str, size: int) -> str:
+    """The distance on a sphere: a few long functions of each element."""
+    return f"""HloModule m
+      ENTRY e {{
+        x = {type}[{size}] parameter(0)
+        y = {type}[{size}] parameter(1)
+        s = {type}[{size}] sine(x)
+        c = {type}[{size}] cosine(y)
+        p = {type}[{size}] multiply(s, c)
+        l = {type}[{size}] log(y)
+        a = {type}[{size}] atan2(p, c)
+        ROOT r = {type}[{size}] add(a, l)
+      }}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("size", [1024, 3077, LARGE])
+def test_larger_kernels_call_long_functions(size: int, type: str, target: str) -> None:
+    """Where they have registers for four vectors a step; and that gives the same bits."""
+    text, arguments = text_of_distance(type, size), numbers(type, size)
+    calling, copies = executable(text, target), with_copies(text, target)
+    if TARGETS[target].vector_registers >= ROOMY_REGISTERS:
+        assert "@math." in calling.llvm_ir()
+        assert "@math." not in copies.llvm_ir()
+    np.testing.assert_array_equal(bits(calling(*arguments)), bits(copies(*arguments)))
+
+
+@pytest.mark.parametrize("name", ["sine", "power", "tanh", "log", "exponential"])
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_larger_kernels_call_a_single_function_if_it_is_long(type: str, name: str) -> None:
+    text, arguments = text_of(name, type, LARGE), numbers(type, LARGE)
+    calling = executable(text)
+    has_room = host_target().vector_registers >= ROOMY_REGISTERS
+    is_long = (name, type) in {("sine", "f32"), ("power", "f32"), ("power", "f64"), ("tanh", "f64"), ("log", "f64")}
+    assert ("@math." in calling.llvm_ir()) == (has_room and is_long)
+    np.testing.assert_array_equal(bits(calling(*arguments)), bits(with_copies(text)(*arguments)))
+
+
+def test_what_is_called_has_ops() -> None:
+    assert {{"cosine": "cos", "sine": "sin"}.get(op, op) for op in CALLED} == LONG
+
+
+def test_kernels_of_short_functions_call_none() -> None:
+    text = text_of("exponential", "f32", LARGE).replace("add(f, y)", "log-plus-one(f)")
+    assert "@math." not in executable(text).llvm_ir()
+
+
+def test_results_past_the_caches_are_of_copies_of_short_functions() -> None:
+    size = max(STREAMED_BYTES, host_target().l3_bytes) // 4
+    assert "@math." not in executable(text_of("sine", "f32", size)).llvm_ir()
 
 
 def test_several_in_one_kernel_and_one_for_equal_operands() -> None:

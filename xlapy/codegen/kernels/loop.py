@@ -46,6 +46,7 @@ VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's ope
 VECTORS_OF_MANY = 4  # hide more of it, and take up to a third longer to compile
 ROOMY_REGISTERS = 32  # enough for four vectors and for constants
 MANY_STEPS = 1 << 11  # from which on that is worth it: some hundred calls win it back
+STEPS_OF_CALLS = 16  # the same for calls of functions, which save both a fourth of the time and compiling copies
 MOST_FUNCTIONS = 8  # of an element, up to which it is: the more there are, the more values wait in memory
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW_STEPS = 16  # in which the overlap of the last two is little
@@ -60,6 +61,21 @@ _INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac 
     random-gamma-grad regularized-incomplete-beta zeta"""
 CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
 """Functions that are one long chain of operations."""
+
+CALLED = frozenset({"atan2", "cosine", "erf", "log", "power", "sine", "tan", "tanh"})
+"""Functions that are called where several are: the ops of `math.outlined.LONG`."""
+
+SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
+"""Functions that branch to what is rarely needed, or divide, and wait for that."""
+
+CALLED_ALONE = frozenset(
+    {("power", 32), ("atan2", 64), ("erf", 64), ("log", 64), ("power", 64), ("tan", 64), ("tanh", 64)}
+)
+"""Functions, with the bits of their numbers, for which a loop of nothing else takes no longer if it calls them; most
+of those of f64 take up to a twentieth less."""
+
+CALLED_IN_CACHE = frozenset({("cosine", 32), ("sine", 32)})
+"""The same, unless results are streamed: then a loop of sines takes a twelfth longer with calls."""
 
 INTRICATE = frozenset(_INTRICATE.split())
 """Functions whose values fill the registers with two vectors of each, and which take long to compile as it is."""
@@ -78,6 +94,7 @@ class LoopPlan(Record):
     walk: RowWalk  # of streamed rows
     repeated: tuple[Instruction, ...] = ()  # inputs that are the same for all streamed rows
     is_quick: bool = False  # better compiled fast than run fast
+    calls_functions: bool = False  # long ones, instead of having a copy of each
 
     @property
     def fills_vectors(self) -> bool:
@@ -127,9 +144,18 @@ def plan_loop(
     if streaming and not is_linear and not extent % lanes:
         walk = _walk_of_operand(instructions, inputs, shape, target) or walk
     repeated = _repeated_rows(filter(inputs, instructions), shape, target) if streaming and extent > lanes else ()
-    bytes_per_unit = total // max(units, 1)
     return LoopPlan(
-        tuple(roots), shape, is_linear, lanes, units, bytes_per_unit, streaming, walk, repeated, is_quick=is_quick
+        tuple(roots),
+        shape,
+        is_linear,
+        lanes,
+        units,
+        total // max(units, 1),
+        streaming,
+        walk,
+        repeated,
+        is_quick=is_quick,
+        calls_functions=vectors == VECTORS_OF_MANY and _are_functions_called(computed, streaming=streaming),
     )
 
 
@@ -167,7 +193,8 @@ def _vectors_per_step(computed: Sequence[Instruction], size: int, extent: int, t
     """How many native vectors to compute together: of `size` elements in all, `extent` behind one another."""
     lanes = widest_lanes(computed, target, VECTORS_OF_MANY)
     fits = not extent % lanes or extent >= LONG_ROW_STEPS * lanes
-    pays = size >= MANY_STEPS * lanes and _has_long_chains(computed, target)
+    least_steps = STEPS_OF_CALLS if _are_functions_called(computed, streaming=False) else MANY_STEPS
+    pays = size >= least_steps * lanes and _has_long_chains(computed, target)
     return VECTORS_OF_MANY if fits and pays else VECTORS_PER_STEP
 
 
@@ -182,6 +209,19 @@ def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
         and 0 < functions <= MOST_FUNCTIONS
         and not any(i.opcode in INTRICATE or (i.shape.is_array and i.shape.type.is_complex) for i in computed)
     )
+
+
+def _are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
+    """Whether copies of functions are what LLVM spends its time on, and calls take no longer: of several, most of them
+    long, or of one that is long enough. Where results are streamed, prices of options, of logarithms and error
+    functions, would take a twelfth longer with calls."""
+    functions = [instruction for instruction in computed if instruction.opcode in CHAINS]
+    if len(functions) == 1:
+        function = (functions[0].opcode, register_type(functions[0].shape.type).bits)
+        return function in CALLED_ALONE or (not streaming and function in CALLED_IN_CACHE)
+    called = sum(function.opcode in CALLED for function in functions)
+    is_much = len(functions) > 1 and 2 * called >= len(functions)
+    return is_much and (not streaming or all(function.opcode in SEVERAL_BLOCKS for function in functions))
 
 
 def _is_long_row(instructions: Sequence[Instruction]) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
-from xlapy.codegen.kernels.effort import is_bound_by_memory, is_broken_up, is_plain, is_small
+from xlapy.codegen.kernels.effort import is_bound_by_memory, is_broken_up, is_mostly_one_function, is_plain, is_small
 from xlapy.codegen.kernels.makers import KERNELS, Kernel, Situation, aligned, fold_to_finish, loop_of, runs_as_loop
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.target import Target
@@ -45,10 +45,15 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
         return _with_functions(kernel, functions, situation)
     if kernel.is_quick or isinstance(kernel.body, LibraryCall):
         return kernel
+    target = situation.target
     is_small_here = situation.runs_once and is_small(instruction)
-    finds_nothing = is_plain(instruction) or is_broken_up(instruction)
-    plain = finds_nothing or is_bound_by_memory(instruction, situation.target)
-    return replace(kernel, is_small=is_small_here, is_plain=plain)
+    finds_nothing = (
+        is_plain(instruction)
+        or is_broken_up(instruction)
+        or is_bound_by_memory(instruction, target)
+        or is_mostly_one_function(instruction, target)
+    )
+    return replace(kernel, is_small=is_small_here, is_plain=finds_nothing)
 
 
 CALL_WEIGHT = 64  # how much longer the call of a region function takes than to read and write its operands

@@ -34,6 +34,7 @@ class Kernel(Record):
     own_bytes: int = 0  # memory of its own for each task, in which these work, or which it uses itself
     listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
+    calls_functions: bool = False  # long functions of its elements are called
     finish: Finish | LibraryCall | None = None  # what is left to do, by one thread, when all units are done
     is_small: bool = False  # it has so little to do, once in a call, that LLVM should not try hard
     is_plain: bool = False  # LLVM would try hard for nothing

@@ -57,6 +57,7 @@ def loop_kernel(
         plan.bytes_per_unit,
         body,
         is_quick=plan.is_quick,
+        calls_functions=plan.calls_functions,
         least_units=plan.least_units,
         has_long_tasks=bool(plan.repeated),
     )
