@@ -21,7 +21,8 @@ from tests.support.targets import lesser_targets
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES, emit_gemm
+from xlapy.codegen.libraries.catalogue import LIBRARIES
+from xlapy.codegen.libraries.gemm import SIZES, emit_gemm, emit_low, product_function
 from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES
 from xlapy.codegen.libraries.gemm_tile import Tile, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
@@ -108,15 +109,14 @@ TARGETS = {
 
 @functools.cache
 def linked(name: str, target: str = "host") -> LinkedCode:
+    """A library with those it needs; all targets share one's scratch memory."""
     threads.install(POOL.objects(host_target(), shared_cache()))
-    library = GEMM_LIBRARIES[name]
-    return link(library.objects(TARGETS[target], shared_cache()), scratch(), library.exports)
-
-
-@functools.cache
-def scratch() -> dict[str, int]:
-    """The functions of scratch memory, shared by all libraries."""
-    return library_symbols("scratch", host_target())
+    library = LIBRARIES[name]
+    imports = dict(library_symbols("scratch", host_target()))
+    for needed in library.needs:
+        if needed != "scratch":
+            imports.update(linked(needed, target).addresses())
+    return link(library.objects(TARGETS[target], shared_cache()), imports, library.exports)
 
 
 def multiply(
@@ -137,7 +137,8 @@ def multiply(
         strides = [stride // array.itemsize for stride in array.strides]
         numbers += [strides[0] if array.shape[0] > 1 else 0, *strides[1:]]
     sizes = (ctypes.c_int64 * len(SIZES))(*numbers, int(accumulate))
-    run = RUN(linked(name, target).address(f"gemm_{name}_run"))
+    library, function = product_function(name, c3.shape[1], c3.shape[2])
+    run = RUN(linked(library, target).address(function))
     callback = ctypes.cast(epilogue, ctypes.c_void_p) if epilogue is not None else None
     places = [array.ctypes.data for array in (a, b, c)]
     run(threads.parallel_address(num_threads), *places, ctypes.addressof(sizes), callback, None)
@@ -489,7 +490,8 @@ INSTRUCTIONS = {
 @pytest.mark.parametrize(("machine", "name"), INSTRUCTIONS)
 def test_other_machines_get_their_instructions_and_no_spills(machine: str, name: str) -> None:
     target = reference_target(machine)
-    assembly = emit_assembly(emit_gemm(GEMM_TYPES[name], target).text(), target)
+    texts = [emit(GEMM_TYPES[name], target).text() for emit in (emit_gemm, emit_low)]
+    assembly = "".join(emit_assembly(text, target) for text in texts)
     for instruction in INSTRUCTIONS[machine, name]:
         assert instruction in assembly
     assert not libm_calls(assembly)
