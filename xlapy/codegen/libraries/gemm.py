@@ -43,6 +43,7 @@ from functools import partial
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
+from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_gradient import GemmGradient
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
@@ -114,6 +115,8 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.declare_shared()
     emitter.declare_tiles()
+    if emitter.has_wide_tiles:
+        emitter.wide_tiles(LEAST_COPIED_POSITIONS)
     emitter.window_packing()
     emitter.direct()
     emitter.unfolded()
@@ -173,8 +176,7 @@ class _GemmEmitter(GemmGradient):
         with self._function("low", _RUN, linkage="") as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
-            if self.has_wide_tiles:
-                problem["wide_tiles"] = k.function_pointer(f"{self._prefix}_wide_tiles")
+            self._offer_wide_tiles(k, problem)
             self._run_all(k, problem, f"{self._prefix}_multiply_low")
 
     def _run_all(self, k: KernelBuilder, problem: RecordValue, multiply: str) -> None:
@@ -212,6 +214,11 @@ class _GemmEmitter(GemmGradient):
             problem["n"] = columns
             k.call(f"{self._prefix}_multiply", [k.parameters["parallel"], problem.place])
 
+    def _offer_wide_tiles(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Lets few rows be multiplied with the wider tiles of this module."""
+        if self.has_wide_tiles:
+            problem["wide_tiles"] = k.function_pointer(f"{self._prefix}_wide_tiles")
+
     @property
     def has_wide_tiles(self) -> bool:
         """Whether tiles wider than usual are of use: they read B where it lies."""
@@ -228,6 +235,7 @@ class _GemmEmitter(GemmGradient):
                 pack_windows=k.function_pointer(f"{self._prefix}_pack_windows"),
                 uses_scratch=0 if self._kind.accumulates_in_result else 1,
             )
+            self._offer_wide_tiles(k, problem)
             flag = self._watch_for_special(k, problem) if self._sums_again else None
             self._run_windows(k, problem)
             if flag is not None:

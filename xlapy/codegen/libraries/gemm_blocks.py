@@ -141,9 +141,10 @@ class GemmBlocks(GemmFinish):
         for table in TABLES_OF_TILES:
             self._module.declare_data(f"{self._prefix}_{table}")
 
-    def wide_tiles(self) -> None:
-        """Those that are wider, for few rows."""
-        self._table_of_tiles("wide_tiles", [tile for tile in self._all_tiles() if tile.vectors > self._shape.vectors])
+    def wide_tiles(self, least_rows: int = 1) -> None:
+        """Those that are wider, for few rows, but for fewer than so many."""
+        wide = [tile for tile in self._all_tiles() if tile.vectors > self._shape.vectors and tile.rows >= least_rows]
+        self._table_of_tiles("wide_tiles", wide)
 
     def _all_tiles(self) -> list[Tile]:
         return tiles_of(self._kind, self._shape)
