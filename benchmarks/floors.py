@@ -185,7 +185,7 @@ def _processor_seconds(task: Callable[[], object]) -> float:
 
 
 def seconds_to_make_the_matrix_library() -> float:
-    """Emission and compilation of the products of f32, which the cache on disk holds from then on."""
+    """Emission and compilation of the products of f32 with many rows, which the cache on disk holds from then on."""
     from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
     from xlapy.codegen.object_cache import ObjectCache
     from xlapy.codegen.target import host_target

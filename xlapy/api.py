@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Never, Protocol, TypeAlias
 
 from xlapy.executable import Executable
-from xlapy.options import CompileOptions
+from xlapy.options import USUAL_OPTIONS, CompileOptions
 from xlapy.program_cache import compile_cached, module_key
 from xlapy.support.errors import ArgumentError, ParseError
 from xlapy.support.late import late
@@ -136,7 +136,7 @@ def compile(source: Source, options: CompileOptions | None = None, **unknown: Ne
     knowingly does not do.
 
     A program with `?` dimensions becomes a `DynamicExecutable`, which compiles itself for the sizes of each call."""
-    chosen = CompileOptions() if options is None else options
+    chosen = USUAL_OPTIONS if options is None else options
     if unknown or not isinstance(chosen, CompileOptions):
         raise ArgumentError(_wrong_options(chosen, unknown))
     if isinstance(source, str) and "?" not in source:

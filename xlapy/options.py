@@ -182,6 +182,9 @@ def _is_collection(value: object) -> bool:
 
 _COLLECTIONS = (tuple, list, set, frozenset)
 
+USUAL_OPTIONS = CompileOptions()
+"""Those of who gives none. They are made as the package is loaded: the first ones of a process take 70 us."""
+
 
 class Environment(Record):
     """What the environment variables say, read at each compilation."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xlapy.codegen.processor import known_processor
 from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import RoomForShared, host, host_target, object_cache, shared_by
-from xlapy.options import CompileOptions, environment
+from xlapy.options import USUAL_OPTIONS, CompileOptions, environment
 from xlapy.support.late import late
 from xlapy_runtime.program_file import dump_program, dump_texts, load_program, load_texts
 from xlapy_runtime.records import replaced, values_of
@@ -28,8 +28,8 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     around = environment()
     cache = object_cache(around)
     machine = known_processor() or host().code_key
-    brought = _identity_of_extensions(options)
-    full_key = f"{machine}\n{options.cache_key}\n{brought}\n{key}".encode("utf-8", "surrogatepass")
+    chosen = _USUAL_KEY if options is USUAL_OPTIONS else f"{options.cache_key}\n{_identity_of_extensions(options)}"
+    full_key = f"{machine}\n{chosen}\n{key}".encode("utf-8", "surrogatepass")
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     room = RoomForShared()
@@ -76,6 +76,9 @@ def _identity_of_extensions(options: CompileOptions) -> str:
         return ""
     identity: str = late("xlapy.passes.user").identity_of(options.passes, options.laws)
     return identity
+
+
+_USUAL_KEY = f"{USUAL_OPTIONS.cache_key}\n{_identity_of_extensions(USUAL_OPTIONS)}"
 
 
 def module_key(module: HloModule) -> str:

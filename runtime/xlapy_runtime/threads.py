@@ -132,12 +132,18 @@ def thread_limit() -> int:
 
 def _limit_by_setting() -> int | None:
     """What the environment says, if it says anything."""
+    table = getattr(os.environ, "_data", None)
+    if os.name == "posix" and type(table) is dict and _SETTING not in table:
+        return None  # `os.environ` would raise and catch an error to say so
     setting = os.environ.get("XLAPY_NUM_THREADS", "").strip()
     if not setting:
         return None
     if not setting.isdecimal() or int(setting) < 1:
         raise ArgumentError(f"XLAPY_NUM_THREADS is {setting!r}; it must be a positive number")
     return min(int(setting), MAX_THREADS)
+
+
+_SETTING = os.fsencode("XLAPY_NUM_THREADS")
 
 
 def usable_cores(cgroup_root: str = _CGROUP_ROOT) -> int:

@@ -20,7 +20,8 @@ from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.ir import IRType, Module
 from xlapy.codegen.jit import emit_object
-from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
+from xlapy.codegen.libraries.catalogue import LIBRARIES
+from xlapy.codegen.libraries.gemm import product_function
 from xlapy.codegen.math import MATH
 from xlapy.compiled import Compiled
 from xlapy.compiler import compile_module
@@ -85,15 +86,16 @@ def multiply(
     machine: Machine, name: str, arrays: tuple[np.ndarray, ...], *, num_threads: int = 1, accumulate: bool = False
 ) -> np.ndarray:
     """c (+)= a @ b, by the library; operands are one element off their alignment."""
-    code = machine.library(GEMM_LIBRARIES[name])
     a, _, c = arrays
+    library, function = product_function(name, *c.shape)
+    code = machine.library(LIBRARIES[library])
     sizes = [1, *c.shape, a.shape[1]]
     for array in arrays:
         sizes += [0, *(stride // array.itemsize for stride in array.strides)]
     with machine.memory() as memory:
         places = [memory.place(array, offset=array.itemsize) for array in arrays]
         table = memory.table([*sizes, int(accumulate), 0])
-        machine.call(code.address(f"gemm_{name}_run"), machine.parallel(num_threads), *places, table)
+        machine.call(code.address(function), machine.parallel(num_threads), *places, table)
         return memory.fetch(places[2], c)
 
 

@@ -52,6 +52,26 @@ def program() -> Module:
     return module
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_data_of_a_module_is_read_by_its_parts_and_by_others(most: int) -> None:
+    shared, other = Module(), Module()
+    for number in range(3):
+        with KernelBuilder(shared, f"get.{number}", [], F64) as k:
+            k.ret(k.const(F64, float(number)))
+    entries = ", ".join(f"ptr @get.{number}" for number in range(3))
+    shared.define("getters", f"@getters = constant [3 x ptr] [{entries}]")
+    other.declare_data("getters")
+    for module, name in ((shared, "last"), (other, "first")):
+        with KernelBuilder(module, name, [], F64) as k:
+            place = k.gep(k.function_pointer("getters"), 2 if name == "last" else 0, 8)
+            k.ret(k.call(k.load(place, PTR), [], F64))
+    target = host_target()
+    code = link([emit_object(part, target) for part in shared.parts(most, least=1)], {}, ["getters", "last"])
+    others = link([emit_object(other.text(), target)], code.addresses(), ["first"])
+    assert ctypes.CFUNCTYPE(ctypes.c_double)(code.address("last"))() == 2
+    assert ctypes.CFUNCTYPE(ctypes.c_double)(others.address("first"))() == 0
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, 100])
 def test_parts_are_linked_to_the_whole(most: int) -> None:
     parts = program().parts(most)

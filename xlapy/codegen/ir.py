@@ -127,6 +127,10 @@ class Module:
             result = "void" if returns is None else returns.text
             self._declarations[name] = f"declare {result} @{name}({types})" + (f" {attributes}" if attributes else "")
 
+    def declare_data(self, name: str) -> None:
+        """Makes data of another module known."""
+        self._declarations[name] = f"@{name} = external constant i8"
+
     def define(self, name: str, text: str) -> None:
         if name in self._functions:
             raise InternalError(f"function {name} is defined twice")
@@ -232,7 +236,9 @@ _PARAMETER = re.compile(r" %[\w.]+")
 
 
 def _declaration(text: str) -> str:
-    """What makes the function of this text known to another module."""
+    """What makes the function, or the data, of this text known to another module."""
+    if text.startswith("@"):
+        return f"{text.partition(' ')[0]} = external constant i8"
     head = text[: text.index(") ") + 1]
     return _PARAMETER.sub("", head).replace("define", "declare", 1)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernel_calls import table_of
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
-from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.gemm import SIZES, product_function
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.row_blocks import BlockProduct, RowBlocks
@@ -41,8 +41,14 @@ def write_row_blocks(
         with k.loop(k.parameters["begin"], k.parameters["end"]) as block:
             emitter.block(scratch.memory, block.index)
         release_scratch(k, scratch)
-    libraries = {"scratch", *(f"gemm_{product.kind}" for product in (blocks.first, blocks.second))}
+    libraries = {"scratch", *(_function_of(blocks, product)[0] for product in (blocks.first, blocks.second))}
     return name, libraries if kernel.call is None else {*libraries, kernel.call.library}
+
+
+def _function_of(blocks: RowBlocks, product: BlockProduct) -> tuple[str, str]:
+    """The library and its function for the blocks of a product, the last one of a matrix included."""
+    fewest_rows = blocks.first.sizes["m"] - (blocks.blocks_of_matrix - 1) * blocks.block_rows
+    return product_function(product.kind, fewest_rows, product.sizes["n"])
 
 
 class _Emitter(Record):
@@ -94,7 +100,8 @@ class _Emitter(Record):
             size = rows if name == "m" else k.const(I64, known.get(name, 0))
             k.store(k.gep(table, place, I64.bytes), size)
         nothing = k.const(PTR, 0)
-        k.call(f"gemm_{product.kind}_run", [self.parallel, a, b, c, table, nothing, nothing])
+        _, function = _function_of(self.blocks, product)
+        k.call(function, [self.parallel, a, b, c, table, nothing, nothing])
 
     def _run_rows(self, room: Value, row: Value, rows: Value) -> None:
         """Calls the kernel in the middle; `row` counts the rows of all matrices."""

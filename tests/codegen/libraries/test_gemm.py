@@ -21,10 +21,12 @@ from tests.support.targets import lesser_targets
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES, emit_gemm
-from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES
+from xlapy.codegen.libraries.catalogue import LIBRARIES
+from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, emit_gemm, emit_low, product_function
+from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES, DOTS_ROWS
 from xlapy.codegen.libraries.gemm_tile import Tile, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
+from xlapy.codegen.libraries.gemm_vector import stream_heights
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import Target, host_target, reference_target
@@ -108,15 +110,14 @@ TARGETS = {
 
 @functools.cache
 def linked(name: str, target: str = "host") -> LinkedCode:
+    """A library with those it needs; all targets share one's scratch memory."""
     threads.install(POOL.objects(host_target(), shared_cache()))
-    library = GEMM_LIBRARIES[name]
-    return link(library.objects(TARGETS[target], shared_cache()), scratch(), library.exports)
-
-
-@functools.cache
-def scratch() -> dict[str, int]:
-    """The functions of scratch memory, shared by all libraries."""
-    return library_symbols("scratch", host_target())
+    library = LIBRARIES[name]
+    imports = dict(library_symbols("scratch", host_target()))
+    for needed in library.needs:
+        if needed != "scratch":
+            imports.update(linked(needed, target).addresses())
+    return link(library.objects(TARGETS[target], shared_cache()), imports, library.exports)
 
 
 def multiply(
@@ -129,15 +130,18 @@ def multiply(
     num_threads: int = 1,
     epilogue: object = None,
     target: str = "host",
+    is_low: bool = False,
 ) -> Array:
-    """c (+)= a @ b by the library; operands have two dimensions, or three with the batch in front."""
+    """c (+)= a @ b by the library for products of this size, or if `is_low` by that for few rows; operands have two
+    dimensions, or three with the batch in front."""
     a3, b3, c3 = (array if array.ndim == 3 else array[np.newaxis] for array in (a, b, c))
     numbers = [c3.shape[0], c3.shape[1], c3.shape[2], a3.shape[2]]
     for array in (a3, b3, c3):
         strides = [stride // array.itemsize for stride in array.strides]
         numbers += [strides[0] if array.shape[0] > 1 else 0, *strides[1:]]
     sizes = (ctypes.c_int64 * len(SIZES))(*numbers, int(accumulate))
-    run = RUN(linked(name, target).address(f"gemm_{name}_run"))
+    library, function = product_function(name, 1 if is_low else c3.shape[1], c3.shape[2])
+    run = RUN(linked(library, target).address(function))
     callback = ctypes.cast(epilogue, ctypes.c_void_p) if epilogue is not None else None
     places = [array.ctypes.data for array in (a, b, c)]
     run(threads.parallel_address(num_threads), *places, ctypes.addressof(sizes), callback, None)
@@ -489,7 +493,8 @@ INSTRUCTIONS = {
 @pytest.mark.parametrize(("machine", "name"), INSTRUCTIONS)
 def test_other_machines_get_their_instructions_and_no_spills(machine: str, name: str) -> None:
     target = reference_target(machine)
-    assembly = emit_assembly(emit_gemm(GEMM_TYPES[name], target).text(), target)
+    texts = [emit(GEMM_TYPES[name], target).text() for emit in (emit_gemm, emit_low)]
+    assembly = "".join(emit_assembly(text, target) for text in texts)
     for instruction in INSTRUCTIONS[machine, name]:
         assert instruction in assembly
     assert not libm_calls(assembly)
@@ -512,6 +517,23 @@ def libm_calls(assembly: str) -> set[str]:
     """Functions of the C library that code for vectors must not fall back to."""
     forbidden = {"fmaf", "fma", "__extendhfsf2", "__truncsfhf2", "__truncsfbf2"}
     return forbidden & set(assembly.replace("@PLT", " ").split())
+
+
+@pytest.mark.parametrize("name", ["f32", "c64", "bf16", "s8"])
+@pytest.mark.parametrize(("m", "n", "k"), [(LOW_ROWS + 1, 40, 70), (100, LOW_ROWS + 1, 33), (10, 12, 9000)])
+def test_the_library_for_few_rows_does_the_same_with_many(name: str, m: int, n: int, k: int) -> None:
+    a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
+    results = [multiply(name, a, b, np.empty((m, n), RESULTS[name]), is_low=is_low) for is_low in (False, True)]
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("machine", ["sse2", "avx2", "avx512", "neon"])
+@pytest.mark.parametrize("name", GEMM_TYPES)
+def test_every_way_for_few_rows_is_in_their_library(machine: str, name: str) -> None:
+    target = reference_target(machine)
+    shape = tile_shape(GEMM_TYPES[name].on(target), target)
+    rows = [DOTS_ROWS, *stream_heights(GEMM_TYPES[name], shape), *(most for most, _ in shape.wide)]
+    assert max(rows) <= LOW_ROWS
 
 
 def test_narrow_vectors_of_a_wide_machine() -> None:

@@ -14,7 +14,7 @@ from xlapy.codegen.frame import Frame
 from xlapy.codegen.ir import I64, PTR, Value
 from xlapy.codegen.kernel_calls import table_of
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
-from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.gemm import SIZES, product_function
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.spread import SPREAD_SIZES
 from xlapy.codegen.row_blocks import write_row_blocks
@@ -94,9 +94,11 @@ def _product_call(
 ) -> None:
     """Multiplies the first two arrays into the third one."""
     k = frame.k
-    library = f"gemm_{call.kind}"
+    if call.windows is None:
+        library, function = product_function(call.kind, call.sizes["m"], call.sizes["n"])
+    else:
+        library = function = f"gemm_{call.kind}_windows"
     entry.libraries.add(library)
-    function = f"{library}_{'run' if call.windows is None else 'windows'}"
     entry.steps[instruction] = (Step(function),)
     nothing = k.const(PTR, 0)
     sizes = k.table(I64, [call.sizes.get(name, 0) for name in SIZES])

@@ -9,7 +9,7 @@ from xlapy.codegen.libraries.copies import COPY_LIBRARIES
 from xlapy.codegen.libraries.depthwise import DEPTHWISE_LIBRARIES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
-from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
+from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.powers import POWERS
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
@@ -27,6 +27,8 @@ LIBRARIES: dict[str, Library] = {
     for group in (
         SCRATCH_LIBRARIES,
         GEMM_LIBRARIES,
+        LOW_GEMM_LIBRARIES,
+        WINDOW_GEMM_LIBRARIES,
         SMALL_PRODUCT_LIBRARIES,
         SPREAD_LIBRARIES,
         LINALG_LIBRARIES,

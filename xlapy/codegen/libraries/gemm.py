@@ -1,7 +1,9 @@
 """Matrix products: C[m, n] (+)= sum over k of A[m, k] B[k, n], for a batch of matrices with any strides.
 
     void gemm_f32_run(parallel, a, b, c, sizes, epilogue, epilogue_args)
+    void gemm_f32_low(parallel, a, b, c, sizes, epilogue, epilogue_args)
 
+The latter knows ways that suit few rows or columns, too; it is for them, and for who does not know how many there are.
 `parallel` is the thread pool's function; `sizes` holds the numbers of `SIZES`, with strides in elements. If there is an
 `epilogue`, it is called for each block of C once that is finished and while it is in cache, possibly from several
 threads at once; the blocks cover C without overlap:
@@ -28,14 +30,22 @@ Operands are described to tiles by strides, so that "packed" and "where it lies"
 where A is unsuited to be read in place: the tiles at the top of a block copy a large B for those below while they
 compute, and rows of A that crowd the nearest cache are copied by each block for itself. All splits depend on the sizes
 alone; each element of C is summed in one order, whatever the number of threads.
+
+These are three libraries, so that a program waits, and loads, only what it calls: products of many rows, those of few
+(`gemm_f32_low`), and convolutions (`gemm_f32_windows`). The latter two call functions of the first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
+from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
+from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_gradient import GemmGradient
-from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, transpose
+from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
@@ -65,6 +75,7 @@ _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), (
 
 
 def emit_gemm(kind: GemmType, target: Target) -> Module:
+    """Products of many rows and columns, and what all products share."""
     module = Module.of(target)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.tiles()
@@ -78,30 +89,78 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     emitter.matrix()
     emitter.parts()
     emitter.matrices()
-    emitter.dots()
     emitter.multiply()
     emitter.add_pieces()
     emitter.run()
-    if has_windows(kind):
-        emitter.direct()
-        emitter.unfolded()
-        emitter.copied()
-        emitter.gradient()
-        emitter.windows()
+    return module
+
+
+def emit_low(kind: GemmType, target: Target) -> Module:
+    """Products of few rows or columns."""
+    module = Module.of(target)
+    emitter = _GemmEmitter(module, kind.on(target), target)
+    emitter.declare_shared()
+    if emitter.has_wide_tiles:
+        emitter.wide_tiles()
+    emitter.streams()
+    emitter.dots()
+    emitter.multiply_low()
+    emitter.low()
+    return module
+
+
+def emit_windows(kind: GemmType, target: Target) -> Module:
+    """Convolutions."""
+    module = Module.of(target)
+    emitter = _GemmEmitter(module, kind.on(target), target)
+    emitter.declare_shared()
+    emitter.declare_tiles()
+    if emitter.has_wide_tiles:
+        emitter.wide_tiles(LEAST_COPIED_POSITIONS)
+    emitter.window_packing()
+    emitter.direct()
+    emitter.unfolded()
+    emitter.copied()
+    emitter.gradient()
+    emitter.windows()
     return module
 
 
 def _library(kind: GemmType) -> Library:
-    exports = [f"gemm_{kind.name}_run"]
+    name = f"gemm_{kind.name}"
+    shared = [*SHARED_FUNCTIONS]
     if has_windows(kind):
-        exports.append(f"gemm_{kind.name}_windows")
-    return Library(
-        f"gemm_{kind.name}", tuple(exports), lambda target: emit_gemm(kind, target), needs=("scratch",), most_parts=4
-    )
+        shared += [*TABLES_OF_TILES, "transpose"]
+    exports = (f"{name}_run", *(f"{name}_{function}" for function in shared))
+    return Library(name, exports, partial(emit_gemm, kind), needs=("scratch",), most_parts=4)
+
+
+def _part(kind: GemmType, part: str, emit: Callable[[GemmType, Target], Module]) -> Library:
+    """A library with one function, which builds on that of products of many rows."""
+    name = f"gemm_{kind.name}"
+    needs = ("scratch", name)
+    return Library(f"{name}_{part}", (f"{name}_{part}",), partial(emit, kind), needs=needs, most_parts=4)
 
 
 GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
 """By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
+
+LOW_GEMM_LIBRARIES = {name: _part(kind, "low", emit_low) for name, kind in GEMM_TYPES.items()}
+WINDOW_GEMM_LIBRARIES = {
+    name: _part(kind, "windows", emit_windows) for name, kind in GEMM_TYPES.items() if has_windows(kind)
+}
+
+LOW_ROWS = 9
+"""Products with so many rows or columns, or fewer, may be computed in ways for them: as dot products, by adding up
+rows of B, or by tiles that are wider. (No target has more rows in tiles that are wider than usual.)"""
+
+
+def product_function(kind: str, rows: int, columns: int) -> tuple[str, str]:
+    """The library and its function that compute products of this type and size."""
+    library = f"gemm_{kind}"
+    if min(rows, columns) <= LOW_ROWS:
+        return f"{library}_low", f"{library}_low"
+    return library, f"{library}_run"
 
 
 class _GemmEmitter(GemmGradient):
@@ -111,29 +170,59 @@ class _GemmEmitter(GemmGradient):
         with self._function("run", _RUN, linkage="") as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
-            with k.if_(k.compare("le", k.smin(k.smin(problem["batches"], problem["m"]), problem["n"]), 0)):
-                k.ret()
-            scattered = k.compare("ne", problem["c_column"], self._c_bytes)
-            problem["uses_scratch"] = k.zext(scattered, I64) if self._kind.accumulates_in_result else 1
-            steps = self._steps_of_piece(k, problem)
-            k.if_else(
-                k.compare("lt", steps, problem["k"]),
-                lambda: self._run_pieces(k, problem, steps),
-                lambda: k.call(f"{self._prefix}_multiply", [k.parameters["parallel"], problem.place]),
-            )
+            self._run_all(k, problem, f"{self._prefix}_multiply")
+
+    def low(self) -> None:
+        with self._function("low", _RUN, linkage="") as k:
+            problem = PROBLEM.new(k)
+            self._read_call(k, problem)
+            self._offer_wide_tiles(k, problem)
+            self._run_all(k, problem, f"{self._prefix}_multiply_low")
+
+    def _run_all(self, k: KernelBuilder, problem: RecordValue, multiply: str) -> None:
+        """The product as it was described, as a whole or in pieces, by the function `multiply`."""
+        with k.if_(k.compare("le", k.smin(k.smin(problem["batches"], problem["m"]), problem["n"]), 0)):
+            k.ret()
+        scattered = k.compare("ne", problem["c_column"], self._c_bytes)
+        problem["uses_scratch"] = k.zext(scattered, I64) if self._kind.accumulates_in_result else 1
+        steps = self._steps_of_piece(k, problem)
+        k.if_else(
+            k.compare("lt", steps, problem["k"]),
+            lambda: self._run_pieces(k, problem, steps, multiply),
+            lambda: k.call(multiply, [k.parameters["parallel"], problem.place]),
+        )
 
     def multiply(self) -> None:
         """A batch of products, in the way that suits the sizes."""
         with self._function("multiply", [("parallel", PTR), ("problem", PTR)]) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
-            self._run_dots_if_suited(k, problem)
             problem["n"] = k.mul(problem["n"], self._kind.parts)
-            self._run_streams_if_suited(k, problem)
             if self._kind.is_packed_in_memory:
                 with k.if_(self._stays_unpacked(k, problem)):
                     self._run_unpacked(k, problem)
                     k.ret()
             self._run_packed(k, problem)
+
+    def multiply_low(self) -> None:
+        """A batch of products, the ways that suit few rows included."""
+        with self._function("multiply_low", [("parallel", PTR), ("problem", PTR)]) as k:
+            problem = PROBLEM.at(k, k.parameters["problem"])
+            self._run_dots_if_suited(k, problem)
+            columns = problem["n"]
+            problem["n"] = k.mul(columns, self._kind.parts)
+            self._run_streams_if_suited(k, problem)
+            problem["n"] = columns
+            k.call(f"{self._prefix}_multiply", [k.parameters["parallel"], problem.place])
+
+    def _offer_wide_tiles(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Lets few rows be multiplied with the wider tiles of this module."""
+        if self.has_wide_tiles:
+            problem["wide_tiles"] = k.function_pointer(f"{self._prefix}_wide_tiles")
+
+    @property
+    def has_wide_tiles(self) -> bool:
+        """Whether tiles wider than usual are of use: they read B where it lies."""
+        return self._kind.is_packed_in_memory
 
     def windows(self) -> None:
         """Convolutions, with C by rows: B is packed, and A too unless its rows are read from copied regions; or A is
@@ -141,7 +230,12 @@ class _GemmEmitter(GemmGradient):
         with self._function("windows", [*_RUN, ("windows", PTR)], linkage="", is_glue=True) as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
-            problem.set(windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1)
+            problem.set(
+                windows=k.parameters["windows"],
+                pack_windows=k.function_pointer(f"{self._prefix}_pack_windows"),
+                uses_scratch=0 if self._kind.accumulates_in_result else 1,
+            )
+            self._offer_wide_tiles(k, problem)
             flag = self._watch_for_special(k, problem) if self._sums_again else None
             self._run_windows(k, problem)
             if flag is not None:
@@ -220,6 +314,8 @@ class _GemmEmitter(GemmGradient):
             missing_steps=0,
             is_transposed=0,
             windows=k.const(PTR, 0),
+            pack_windows=k.const(PTR, 0),
+            wide_tiles=k.const(PTR, 0),
             suspect=k.const(PTR, 0),
             epilogue=given["epilogue"],
             epilogue_args=given["args"],

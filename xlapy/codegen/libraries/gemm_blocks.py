@@ -36,7 +36,7 @@ from xlapy.codegen.libraries.gemm_tile import (
     preparing_tile_of,
     tiles_of,
 )
-from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS, emit_stream, stream_heights, stream_name
+from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.support.records import Record
 
@@ -54,6 +54,10 @@ copy its own, and the last, which may be lower. A tile that copies takes twice a
 
 _COPY_STRIPS = 4
 """With fewer strips of B to be multiplied with, it takes longer to copy rows of A than to wait for them."""
+
+
+TABLES_OF_TILES = ("tiles", "copying_tiles")
+"""Which the module for convolutions reads, too: by edge or not, vectors and rows; and whole, or an edge by vectors."""
 
 
 class _RowsOfA(Record):
@@ -125,22 +129,40 @@ class GemmBlocks(GemmFinish):
     # The tiles
 
     def tiles(self) -> None:
-        """The tiles, and a table to find them in: by edge or not, number of vectors, number of rows."""
+        """The tiles of large products, with those for what is left at their edges."""
+        self._table_of_tiles("tiles", [tile for tile in self._all_tiles() if tile.vectors <= self._shape.vectors])
+        *copying_edges, copying = copying_tiles_of(self._shape)
+        for tile in (*copying_edges, copying, preparing_tile_of(self._shape)):
+            emit_tile(self._module, self._target, self._kind, self._shape, tile)
+        self._table("copying_tiles", [tile.name(self._kind) for tile in (copying, *copying_edges)])
+
+    def declare_tiles(self) -> None:
+        """Makes them known to a module that calls those of another one."""
+        for table in TABLES_OF_TILES:
+            self._module.declare_data(f"{self._prefix}_{table}")
+
+    def wide_tiles(self, least_rows: int = 1) -> None:
+        """Those that are wider, for few rows, but for fewer than so many."""
+        wide = [tile for tile in self._all_tiles() if tile.vectors > self._shape.vectors and tile.rows >= least_rows]
+        self._table_of_tiles("wide_tiles", wide)
+
+    def _all_tiles(self) -> list[Tile]:
+        return tiles_of(self._kind, self._shape)
+
+    def _table_of_tiles(self, name: str, tiles: Sequence[Tile]) -> None:
+        """Tiles, and a table to find them in: by edge or not, number of vectors, number of rows."""
         names = {}
-        for tile in tiles_of(self._kind, self._shape):
+        for tile in tiles:
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
             if tile.is_edge:  # until there is one for whole strips
                 names[self._tile_index(False, tile.vectors, tile.rows)] = tile.name(self._kind)
-        for tile in (*copying_tiles_of(self._shape), preparing_tile_of(self._shape)):
-            emit_tile(self._module, self._target, self._kind, self._shape, tile)
-        for rows in stream_heights(self._kind, self._shape):
-            emit_stream(self._module, self._target, self._kind, self._shape, rows)
-        size = 2 * self._shape.most_vectors * self._shape.rows
-        entries = ", ".join(f"ptr @{names[index]}" if index in names else "ptr null" for index in range(size))
-        self._module.define(
-            f"{self._prefix}_tiles", f"@{self._prefix}_tiles = internal constant [{size} x ptr] [{entries}]"
-        )
+        self._table(name, [names.get(index) for index in range(2 * self._shape.most_vectors * self._shape.rows)])
+
+    def _table(self, name: str, functions: Sequence[str | None]) -> None:
+        name = f"{self._prefix}_{name}"
+        entries = ", ".join(f"ptr @{function}" if function else "ptr null" for function in functions)
+        self._module.define(name, f"@{name} = constant [{len(functions)} x ptr] [{entries}]")
 
     def _tile_index(self, is_edge: bool, vectors: int, rows: int) -> int:
         return (is_edge * self._shape.most_vectors + vectors - 1) * self._shape.rows + rows - 1
@@ -175,7 +197,7 @@ class GemmBlocks(GemmFinish):
             sums = k.gep(problem["sums"], k.mul(batch, problem["sums_batch"]))
             sums = k.gep(sums, k.mul(given["row"], problem["sums_row"]))
             sums = k.gep(sums, given["column"], self._kind.accumulator.bytes)
-            is_stream = k.compare("ne", problem["streams"], 0)
+            is_stream = k.compare("ne", problem["stream"], k.const(PTR, 0))
             elements = depth_of(k, problem, batch, problem["depth"])
             steps = k.select(is_stream, elements, self._steps(k, elements))
             adds, is_last = problem["adds"], problem["is_last"]
@@ -270,9 +292,7 @@ class GemmBlocks(GemmFinish):
         ]
         arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows, problem["distance"]]
         assert len(arguments) == len(STREAM_PARAMETERS)
-
-        heights = stream_heights(self._kind, self._shape)
-        self._call_fitting(k, rows, {height: stream_name(self._kind, height) for height in heights}, arguments)
+        k.call(problem["stream"], arguments)
         with k.if_(strip.ends):
             self._finish_part(k, strip, strip.sums, sums_row, 0, rows)
 
@@ -316,7 +336,9 @@ class GemmBlocks(GemmFinish):
         vectors = k.sdiv(k.add(strip.columns, shape.lanes - 1), shape.lanes)
         is_edge = k.zext(k.compare("lt", strip.columns, problem["strip_columns"]), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
-        functions = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
+        table = k.function_pointer(f"{self._prefix}_tiles")
+        table = k.select(k.compare("gt", vectors, shape.vectors), problem["wide_tiles"], table)
+        functions = k.gep(table, index, 8)
         b_step, sums_row = problem["tile_b_step"], problem["sums_row"]
         copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
         later_step = k.select(copies, b_step, 0)
@@ -438,13 +460,9 @@ class GemmBlocks(GemmFinish):
 
     def _call_copying(self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value]) -> None:
         """The tile that copies its strip of B."""
-
-        def call(tile: Tile) -> None:
-            k.call(tile.name(self._kind), arguments)
-
-        *edges, whole = copying_tiles_of(self._shape)
-        cases = {tile.vectors: functools.partial(call, tile) for tile in edges}
-        k.switch(k.select(k.compare("ne", is_edge, 0), vectors, 0), cases, functools.partial(call, whole))
+        number = k.select(k.compare("ne", is_edge, 0), vectors, 0)
+        table = k.function_pointer(f"{self._prefix}_copying_tiles")
+        k.call(k.load(k.gep(table, number, PTR.bytes), PTR), arguments)
 
     def blocks(self) -> None:
         """A range of blocks, those with the same rows next to each other, panel by panel."""

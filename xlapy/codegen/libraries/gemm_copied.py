@@ -17,7 +17,7 @@ from xlapy.codegen.libraries.gemm_unfolded import GemmUnfolded
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
-_FEW_POSITIONS = 8  # of which there is too little to multiply to copy rows for
+LEAST_COPIED_POSITIONS = 9  # of fewer there is too little to multiply to copy rows for
 _LEAST_FEATURES = 64
 """Of the input: they are copied at a time, and fewer are not worth the call that does so."""
 
@@ -59,7 +59,7 @@ class GemmCopied(GemmUnfolded):
             self._can_read_b(k, problem),
             k.compare("eq", follows_rows, 0),
             k.compare("ge", features, _LEAST_FEATURES),
-            k.compare("gt", problem["m"], _FEW_POSITIONS),
+            k.compare("ge", problem["m"], LEAST_COPIED_POSITIONS),
             k.compare("le", problem["m"], problem["n"]),
             k.compare("le", self._bytes_of_rows(k, problem), self._most_packed_bytes),
         ]

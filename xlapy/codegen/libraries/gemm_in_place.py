@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_COLUMNS, GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
@@ -28,7 +28,9 @@ from xlapy.codegen.libraries.gemm_vector import (
     dot_heights,
     dots_name,
     emit_dots,
+    emit_stream,
     stream_heights,
+    stream_name,
 )
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
@@ -118,13 +120,14 @@ class GemmInPlace(GemmPanels):
         shape, parts = self._shape, self._kind.parts
         b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._kind.element.bytes)
         strip_columns = k.const(I64, shape.columns)
+        has_wide = k.compare("ne", problem["wide_tiles"], k.const(PTR, 0))
         for rows, vectors in reversed(shape.wide):
-            fits = k.compare("le", problem["m"], rows // parts)
+            fits = k.and_(has_wide, k.compare("le", problem["m"], rows // parts))
             strip_columns = k.select(fits, k.const(I64, vectors * shape.lanes), strip_columns)
         self._describe_operands_in_place(k, problem)
         problem.set(
             tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
-            streams=0,
+            stream=k.const(PTR, 0),
             copies=k.zext(self._copies_b(k, problem, b_bytes), I64),
             strip_columns=strip_columns,
         )
@@ -246,7 +249,7 @@ class GemmInPlace(GemmPanels):
             columns = k.smin(k.smax(few_columns, _STREAM_FEW_COLUMNS), most_columns)
             bytes_of_b = k.mul(b_bytes, problem["batches"])
             problem.set(
-                streams=1,
+                stream=self._stream_fitting(k, m),
                 copies=0,
                 distance=self._distance_of(k, bytes_of_b),
                 strip_columns=columns,
@@ -261,6 +264,19 @@ class GemmInPlace(GemmPanels):
 
             k.if_else(is_in_c, lambda: self._run_streams(k, problem), in_scratch)
             k.ret()
+
+    def streams(self) -> None:
+        for rows in stream_heights(self._kind, self._shape):
+            emit_stream(self._module, self._target, self._kind, self._shape, rows)
+
+    def _stream_fitting(self, k: KernelBuilder, rows: Value) -> Value:
+        """The first of the functions that has so many rows, or the last one."""
+        *others, last = stream_heights(self._kind, self._shape)
+        found = k.function_pointer(stream_name(self._kind, last))
+        for height in reversed(others):
+            function = k.function_pointer(stream_name(self._kind, height))
+            found = k.select(k.compare("le", rows, height), function, found)
+        return found
 
     def _distance_of(self, k: KernelBuilder, bytes_of_b: Value) -> Value:
         """Where a B of so many bytes comes from that is streamed."""

@@ -67,8 +67,9 @@ class GemmPanels(GemmBlocks):
 
     def packing(self) -> None:
         emit_packing(self._module, self._target, self._kind, self._shape, self._prefix)
-        if has_windows(self._kind):
-            emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
+
+    def window_packing(self) -> None:
+        emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
 
     def pack_strips(self) -> None:
         """A range of the panel's strips, those of A first."""
@@ -111,7 +112,7 @@ class GemmPanels(GemmBlocks):
         packed = k.gep(problem["tile_a"], k.mul(strip, problem["tile_a_strip"]))
         rows = [k.add(problem["row"], first), valid]
         steps = [problem["step"], problem["depth"]]
-        k.call(f"{self._prefix}_pack_windows", [problem["windows"], array, *rows, *steps, packed])
+        k.call(problem["pack_windows"], [problem["windows"], array, *rows, *steps, packed])
 
     def _has_rows_along_k(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether A is a matrix whose rows tiles can read as they are, be it after a copy because they are widened."""
@@ -277,7 +278,7 @@ class GemmPanels(GemmBlocks):
             tile_b_batch=0,
             tile_b_step=kind.packed.bytes * shape.columns,
             sums_batch=0,
-            streams=0,
+            stream=k.const(PTR, 0),
             copies=0,
         )
         return _Room(scratch, k.gep(scratch.memory, sums), sums_row)

@@ -116,8 +116,8 @@ class GemmPieces(GemmCopied):
         ]
         return functools.reduce(k.and_, conditions)
 
-    def _run_pieces(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
-        """All pieces of `steps` steps, the last of which may be shorter, and their sum."""
+    def _run_pieces(self, k: KernelBuilder, problem: RecordValue, steps: Value, multiply: str) -> None:
+        """All pieces of `steps` steps, the last of which may be shorter, each by `multiply`, and their sum."""
         parallel, whole_depth, pieces = k.parameters["parallel"], problem["k"], ceil_div(k, problem["k"], steps)
         batch = problem.copy()
         problem["n"] = k.mul(problem["n"], self._kind.parts)
@@ -137,7 +137,7 @@ class GemmPieces(GemmCopied):
             epilogue=k.const(PTR, 0),
             epilogue_work=0,
         )
-        k.call(f"{self._prefix}_multiply", [parallel, batch.place])
+        k.call(multiply, [parallel, batch.place])
         self._add_up_pieces(k, problem)
         release_scratch(k, scratch)
 

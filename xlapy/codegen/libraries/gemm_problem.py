@@ -79,6 +79,7 @@ PROBLEM = Record(
     epilogue=PTR,
     epilogue_args=PTR,
     windows=PTR,
+    pack_windows=PTR,  # what packs a strip of A that these describe
     suspect=PTR,  # of a convolution whose windows reach outside: a flag, raised by what is not finite in row 0 of C
     # The panel at hand. Columns count reals.
     batch=I64,
@@ -104,7 +105,8 @@ PROBLEM = Record(
     sums=PTR,
     sums_batch=I64,
     sums_row=I64,
-    streams=I64,
+    stream=PTR,  # what adds up rows of B, if that is how sums are made
+    wide_tiles=PTR,  # the table of tiles that are wider than those of large products, for few rows
     distance=I64,  # where a B that is streamed comes from
     copies=I64,
     copies_a=I64,  # whether each block copies its part of A, chunk by chunk
@@ -134,6 +136,10 @@ _TRANSPOSED = {"a": "b", "m": "n", "a_batch": "b_batch", "a_row": "b_column", "a
 """The fields that a product and that of the transposes have exchanged."""
 
 RANGE = [("problem", PTR), ("begin", I64), ("end", I64)]
+
+_SHARED_RANGES = ("matrices", "parts", "blocks", "pack_strips", "add_pieces")
+SHARED_FUNCTIONS = ("multiply", "matrix", "finish", *_SHARED_RANGES)
+"""Of the library of products of many rows, which the others call."""
 
 
 class GemmFunctions:
@@ -173,11 +179,17 @@ class GemmFunctions:
             self._most_packed_bytes + panel_strips[0] * self._tile_rows * PANEL_COLUMNS * kind.accumulator.bytes
         )
 
+    def declare_shared(self) -> None:
+        """Makes the functions of ranges known to a module that calls those of another one."""
+        for name in _SHARED_RANGES:
+            self._module.declare(f"{self._prefix}_{name}", None, [type for _, type in RANGE])
+
     def _function(
         self, name: str, parameters: list[tuple[str, IRType]], linkage: str = "internal", *, is_glue: bool = False
     ) -> KernelBuilder:
         """A function of the library. What `is_glue` only decides and calls, a few times for a product: LLVM does
         without the passes that would make it faster."""
+        linkage = "" if name in SHARED_FUNCTIONS else linkage
         attributes = f"noinline optnone {self._attributes}" if is_glue else self._attributes
         return KernelBuilder(self._module, f"{self._prefix}_{name}", parameters, None, linkage, attributes)
 

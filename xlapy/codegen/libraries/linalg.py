@@ -59,7 +59,7 @@ def emit_linalg(type: IRType, parts: int, kind: str, target: Target) -> Module:
 def _library(kind: str, type: IRType, parts: int) -> Library:
     exports = (f"linalg_{kind}_solve", f"linalg_{kind}_factor")
     return Library(
-        f"linalg_{kind}", exports, lambda target: emit_linalg(type, parts, kind, target), needs=(f"gemm_{kind}",)
+        f"linalg_{kind}", exports, lambda target: emit_linalg(type, parts, kind, target), needs=(f"gemm_{kind}_low",)
     )
 
 
@@ -109,7 +109,7 @@ class _Emitter:
             value = values[name]
             k.store(k.gep(table, number, 8), value if isinstance(value, Value) else k.const(I64, value))
         nothing = k.const(PTR, 0)
-        k.call(f"gemm_{self._kind}_run", [parallel, a.pointer, b.pointer, c.pointer, table, nothing, nothing])
+        k.call(f"gemm_{self._kind}_low", [parallel, a.pointer, b.pointer, c.pointer, table, nothing, nothing])
 
     def _numbers(self, k: KernelBuilder, names: Sequence[str]) -> dict[str, Value]:
         sizes = k.parameters["sizes"]

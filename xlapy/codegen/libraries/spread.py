@@ -52,7 +52,7 @@ def _library(kind: str, type: IRType) -> Library:
         f"spread_{kind}",
         (f"spread_{kind}_run",),
         lambda target: emit_spread(kind, type, target),
-        needs=("scratch", f"gemm_{kind}"),
+        needs=("scratch", f"gemm_{kind}_low"),
     )
 
 
@@ -197,7 +197,7 @@ class _Emitter:
             value = known.get(name, 0)
             k.store(k.gep(table, number, I64.bytes), value if isinstance(value, Value) else k.const(I64, value))
         nothing = k.const(PTR, 0)
-        k.call(f"gemm_{self._kind}_run", [block.problem["parallel"], a, b, c, table, nothing, nothing])
+        k.call(f"gemm_{self._kind}_low", [block.problem["parallel"], a, b, c, table, nothing, nothing])
 
     def _finish(self, k: KernelBuilder, sizes: _Sizes, block: _Block) -> None:
         """Copies the lines of the room to the result: whole ones if they lie there alike."""
