@@ -34,6 +34,9 @@ evenly."""
 LEAST_BLOCK_ROWS = 132
 """Lower blocks copy each strip of B for too few tiles (1 to 2 % slower than higher ones)."""
 
+EVEN_BLOCKS = 16
+"""With so many blocks of a product, the last ones keep nobody waiting for long."""
+
 LEAST_ROWS = 16
 """With fewer rows than this the time is that of reading B, as if there were so many."""
 
