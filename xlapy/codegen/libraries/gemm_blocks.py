@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_finish import GemmFinish
+from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     CHUNK_WORK,
@@ -16,12 +17,14 @@ from xlapy.codegen.libraries.gemm_problem import (
     PANELS_IN_CACHE,
     PROBLEM,
     RANGE,
+    STEPS_AT_ONCE,
     WAY_BYTES,
     ceil_div,
     depth_of,
     even_part,
     round_up,
     row_pitch,
+    strip_bytes,
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
@@ -243,13 +246,32 @@ class GemmBlocks(GemmFinish):
         if not self._kind.is_packed_in_memory:
             return _RowsOfA(*as_it_is)
 
-        def copied() -> list[Value]:
+        def by_rows() -> list[Value]:
             pitch = row_pitch(k, depth, self._element_bytes)
             copy, rows = k.parameters["copy_of_a"], k.mul(k.parameters["rows"], self._kind.parts)
             k.call(f"{self._prefix}_copy_rows", [depth, place, row, step, rows, copy, pitch])
             return [copy, pitch, step, k.mul(pitch, self._tile_rows)]
 
+        def copied() -> list[Value]:
+            is_row = k.compare("eq", step, self._element_bytes)
+            return k.if_else(is_row, by_rows, lambda: self._packed_rows(k, place, row, step, depth))
+
         return _RowsOfA(*k.if_else(k.compare("ne", problem["copies_a"], 0), copied, lambda: as_it_is))
+
+    def _packed_rows(self, k: KernelBuilder, place: Value, row: Value, step: Value, depth: Value) -> list[Value]:
+        """Packs A's part of a chunk, whose rows are side by side at each step: some steps of all strips at a time, as
+        they follow each other in memory."""
+        parts, width = self._kind.parts, self._tile_rows
+        step_bytes = self._kind.packed.bytes * self._shape.rows
+        strip, rows = strip_bytes(k, depth, step_bytes), k.parameters["rows"]
+        with k.loop(0, depth, STEPS_AT_ONCE) as first, k.loop(0, rows, width) as top:
+            steps = k.smin(k.sub(depth, first.index), STEPS_AT_ONCE)
+            source = k.gep(k.gep(place, k.mul(top.index, row)), k.mul(first.index, step))
+            goal = k.gep(k.parameters["copy_of_a"], k.mul(k.udiv(top.index, width), strip))
+            goal = k.gep(goal, k.mul(first.index, step_bytes))
+            valid = k.mul(k.smin(k.sub(rows, top.index), width), parts)
+            k.call(f"{self._prefix}_pack_a", [steps, source, row, step, valid, goal])
+        return [k.parameters["copy_of_a"], k.const(I64, self._element_bytes), k.const(I64, step_bytes), strip]
 
     def _finish_part(
         self, k: KernelBuilder, strip: _Strip, sums: Value, sums_row: Value, row: Value | int, rows: Value
@@ -466,7 +488,9 @@ class GemmBlocks(GemmFinish):
 
             def with_room_for_a() -> None:
                 pitch = row_pitch(k, k.smin(problem["chunk_steps"], problem["depth"]), self._element_bytes)
-                scratch = acquire_scratch(k, k.mul(block_rows, pitch))
+                strips = ceil_div(k, block_rows, self._tile_rows)  # which have slack behind them if they are packed
+                slack = k.mul(strips, SLACK_BYTES + CACHE_LINE)
+                scratch = acquire_scratch(k, k.add(k.mul(block_rows, pitch), slack))
                 compute(scratch.memory)
                 release_scratch(k, scratch)
 
