@@ -321,6 +321,18 @@ def test_strips_that_other_tiles_pack_do_not_change_a_bit(name: str, pitch: int,
         assert few.tobytes() == np.ascontiguousarray(crowded[:20, :40]).tobytes()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["f32", "f64", "s32", "c64"])
+def test_blocks_that_pack_their_rows_do_not_change_a_bit(name: str, target: str) -> None:
+    """Rows of A are side by side at each step; several chunks, and blocks whose last rows make no whole tile."""
+    m, n, k = 265, 4130, 610
+    a, b = random_array(name, (m, k), 18), random_array(name, (k, n), 19)
+    packed = multiply(name, np.asfortranarray(a), b, np.empty((m, n), RESULTS[name]), num_threads=3, target=target)
+    assert_product(name, packed[:, -40:], a, b[:, -40:])
+    in_place = multiply(name, a, b, np.empty((m, n), RESULTS[name]), target=target)
+    assert packed.tobytes() == in_place.tobytes()
+
+
 def test_wide_blocks_of_long_rows_do_not_change_a_bit() -> None:
     """Rows of A that are a power of two apart, more steps than a chunk has, and blocks 1024 columns wide."""
     m, n, k = 2120, 1030, 1100

@@ -14,6 +14,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     PANEL_ROWS,
     PROBLEM,
     RANGE,
+    STEPS_AT_ONCE,
     ceil_div,
     depth_of,
     even_part,
@@ -28,10 +29,8 @@ from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_window
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 from xlapy.support.records import Record
 
-_STEPS_AT_ONCE = 8
 _STEPS_OF_PART = 16
-"""Rows of B that are packed together, and those that are handed out together: read row by row, B comes three times as
-fast as strip by strip, since a strip has only a line or two of each row."""
+"""Rows of B that are handed out together to be packed."""
 
 _WIDE_STRIPS = 8
 """With fewer strips rows are too short for that."""
@@ -148,7 +147,7 @@ class GemmPanels(GemmBlocks):
             first = k.mul(part, _STEPS_OF_PART)
             last = k.smin(k.add(first, _STEPS_OF_PART), problem["depth"])
             strips = ceil_div(k, problem["columns"], self._shape.columns)
-            with k.loop(first, last, _STEPS_AT_ONCE) as step, k.loop(0, strips) as strip:
+            with k.loop(first, last, STEPS_AT_ONCE) as step, k.loop(0, strips) as strip:
                 here = (step.index, last)
                 self._pack_strip(k, problem, "b", "b_column", strip.index, start, count, "pack_b", here)
 
@@ -167,7 +166,7 @@ class GemmPanels(GemmBlocks):
         steps: tuple[Value, Value] | None = None,
     ) -> None:
         """One strip of the panel's `count` rows or columns, which begin at number `start` of the matrix; from the first
-        of `steps` on `_STEPS_AT_ONCE` or up to the second, or all of them."""
+        of `steps` on `STEPS_AT_ONCE` or up to the second, or all of them."""
         parts = self._kind.parts
         width = self._shape.rows if matrix == "a" else self._shape.columns
         valid = k.smin(k.sub(k.mul(count, parts), k.mul(strip, width)), width)
@@ -181,7 +180,7 @@ class GemmPanels(GemmBlocks):
             step, end = steps
             source = k.gep(source, k.mul(step, problem[f"{matrix}_step"]))
             packed = k.gep(packed, k.mul(k.lshr(step, self._kind.pair - 1), problem[f"tile_{matrix}_step"]))
-            depth = k.smin(k.sub(end, step), _STEPS_AT_ONCE)
+            depth = k.smin(k.sub(end, step), STEPS_AT_ONCE)
         arguments = [depth, source, problem[across], problem[f"{matrix}_step"], valid, packed]
         if function == "copy_rows":
             arguments.append(problem["tile_a_row"])
