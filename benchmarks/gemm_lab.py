@@ -26,7 +26,7 @@ from xlapy.codegen.ir import F32, I64, PTR, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES
+from xlapy.codegen.libraries.gemm import SIZES, product_function
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import host_target
@@ -70,20 +70,22 @@ def main() -> None:
 
 def own_figures(name: str, num_threads: int) -> list[float]:
     started = time.perf_counter()
-    library = GEMM_LIBRARIES[name]
-    needed = [(LIBRARIES[other], linked(LIBRARIES[other], {})) for other in library.needs]
-    imports = {symbol: code.address(symbol) for other, code in needed for symbol in other.exports}
-    code = linked(library, imports)
+    symbols: dict[str, int] = {}
+    codes = []  # what is not kept is unloaded
+    for library in ("scratch", f"gemm_{name}", f"gemm_{name}_low"):
+        codes.append(linked(LIBRARIES[library], symbols))
+        symbols |= codes[-1].addresses()
     print(f"made and linked in {time.perf_counter() - started:.2f} s")
     threads.install(POOL.objects(host_target(), ObjectCache(None)))
     parallel = threads.parallel_address(num_threads)
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(code.address(f"gemm_{name}_run"))
     figures = []
     for m, n, k in SHAPES:
+        _, function = product_function(name, m, n)
+        run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(symbols[function])
         a, b, c = operands(m, n, k, DTYPES[name])
         sizes = (ctypes.c_int64 * len(SIZES))(1, m, n, k, 0, k, 1, 0, n, 1, 0, n, 1, 0)
         arguments = (parallel, a.ctypes.data, b.ctypes.data, c.ctypes.data, ctypes.addressof(sizes), None, None)
-        figures.append(gigaflops(m, n, k, c.dtype, lambda arguments=arguments: run(*arguments)))  # type: ignore[misc]
+        figures.append(gigaflops(m, n, k, c.dtype, lambda run=run, arguments=arguments: run(*arguments)))  # type: ignore[misc]
     return figures
 
 
