@@ -218,6 +218,11 @@ PRODUCTS = {
       k = f32[3,3,72,136] parameter(1)
       ROOT c = f32[3,14,13,136] convolution(x, k),
         window={size=3x3 pad=2_1x0_1}, dim_labels=b01f_01io->b01f""",
+    "short lines, many features, one image": """
+      x = f32[1,13,14,72] parameter(0)
+      k = f32[3,3,72,136] parameter(1)
+      ROOT c = f32[1,14,13,136] convolution(x, k),
+        window={size=3x3 pad=2_1x0_1}, dim_labels=b01f_01io->b01f""",
     "short lines, many features, stride along them": """
       x = f64[2,11,19,144] parameter(0)
       k = f64[3,3,72,256] parameter(1)
@@ -334,6 +339,7 @@ def test_convolutions_and_what_is_behind_them(name: str) -> None:
         "lines of a tile and more, many features",
         "more features than positions",
         "short lines, many features",
+        "short lines, many features, one image",
         "bf16",
     ],
 )
@@ -359,6 +365,7 @@ def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
         "groups",
         "lines of a tile and more, many features",
         "short lines, many features",
+        "short lines, many features, one image",
         "more features than positions, groups",
         "more features than positions, large kernel",
         "bf16",

@@ -107,8 +107,10 @@ class GemmInPlace(GemmPanels):
 
     def _packs_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether each block packs its part of an A whose rows are side by side at each step. It is in the near cache
-        then, and B need not be packed at all (1024 by 1024: 0.94 of the time). Blocks have to be wide, or A would be
-        packed too often."""
+        then, and B need not be packed at all (1024 by 1024: 0.94 of the time; with vectors half as long 1.01). Blocks
+        have to be wide, or A would be packed too often."""
+        if self._shape.lanes * self._kind.packed.bytes < CACHE_LINE:
+            return k.const(I1, 0)
         m, n = problem["m"], problem["n"]
         row_blocks = k.mul(ceil_div(k, m, LEAST_BLOCK_ROWS), problem["batches"])
         is_column = k.compare("ne", problem["a_step"], self._element_bytes)

@@ -34,6 +34,10 @@ from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 _LONG_LINE = 16
 """Positions of a line that make tiles high enough, two or three in a line."""
 
+_LOW_TILE = 4
+"""Rows of a tile whose sums, two vectors a row, are no more than two units have multiplications under way (16 by 8 by 8
+of 256 features, 6 rows at most: 3 % slower than unfolded)."""
+
 _LEAST_COLUMNS = 128
 """Of the result: with fewer, unfolding takes long beside the products."""
 
@@ -75,11 +79,16 @@ class GemmUnfolded(GemmDirect):
             k.compare("ge", problem["n"], _LEAST_COLUMNS),
             k.compare("le", problem["n"], k.mul(geometry.run_steps, _COLUMNS_PER_STEP)),
             k.compare("lt", positions, _LONG_LINE),
-            k.or_(k.compare("lt", positions, self._shape.rows // 2), self._writes_less(k, problem, geometry)),
+            k.or_(self._makes_low_tiles(k, positions), self._writes_less(k, problem, geometry)),
             k.compare("ge", k.mul(rows, positions), 2 * self._shape.rows),
             k.compare("le", self._bytes_of_unfolded(k, problem, geometry), self._most_packed_bytes),
         ]
         return functools.reduce(k.and_, conditions)
+
+    def _makes_low_tiles(self, k: KernelBuilder, positions: Value) -> Value:
+        """Whether tiles that end where a line does would wait for their own sums."""
+        tiles = ceil_div(k, positions, self._shape.rows)
+        return k.compare("le", ceil_div(k, positions, k.smax(tiles, 1)), _LOW_TILE)
 
     def _writes_less(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> Value:
         """Whether unfolding writes less than packing B would, which tiles of a region need (8 by 14 by 14 of 256
