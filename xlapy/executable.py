@@ -14,7 +14,7 @@ from xlapy.native import (
     native_wrapper,
     parallel_function,
 )
-from xlapy.options import CompileOptions
+from xlapy.options import CompileOptions, own_options
 from xlapy.support.late import late
 from xlapy_runtime.arguments import counted
 from xlapy_runtime.device import assigned_devices
@@ -38,9 +38,9 @@ class Executable(CallableProgram):
     __slots__ = ("_compiled", "options")
 
     def __init__(self, compiled: Compiled, options: CompileOptions) -> None:
-        self.options = options
+        self.options = own_options(options)
         self._compiled = compiled
-        super().__init__(_linked(compiled, options))
+        super().__init__(_linked(compiled, self.options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled are the module and the options: who reads them compiles again, or finds the program in the cache."""

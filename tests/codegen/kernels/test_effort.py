@@ -158,6 +158,16 @@ def test_what_takes_one_function_of_each_element_is_light() -> None:
     assert not is_light(softmax(200, folded=0))
 
 
+def test_what_folds_nothing_that_is_given_compiles() -> None:
+    compiled = xlapy.compile(
+        program(
+            "i = f32[50,60] iota(), iota_dimension=1\nz = f32[] constant(0)\n"
+            "e = f32[50,60] exponential(i)\nROOT r = f32[50] reduce(e, z), dimensions={1}, to_apply=sum"
+        )
+    )
+    np.testing.assert_allclose(compiled(), np.full(50, np.exp(np.arange(60.0)).sum()), rtol=1e-6)
+
+
 def test_what_has_much_to_compute_is_not_light() -> None:
     assert not is_light(with_functions(softmax(ROWS, folded=1), f"f32[{ROWS},1024]", 4))
 

@@ -128,7 +128,7 @@ def is_mostly_one_function(instruction: Instruction, target: Target) -> bool:
     if target.vector_registers < ROOMY_REGISTERS or not _is_chain_over_rows(instruction):
         return False
     functions = sum(arithmetic_cost(inside).transcendentals for inside in _inside(instruction))
-    elements = max(leaf.size for value in instruction.operands for leaf in _leaves(value))
+    elements = max((leaf.size for value in instruction.operands for leaf in _leaves(value)), default=0)
     return elements <= functions < 2 * elements
 
 

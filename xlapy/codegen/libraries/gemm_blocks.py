@@ -493,9 +493,8 @@ class GemmBlocks(GemmFinish):
             problem = PROBLEM.at(k, k.parameters["problem"])
             block_rows, block_columns = problem["block_rows"], problem["block_columns"]
             total_rows, total_columns = problem["rows"], problem["columns"]
-            copy = k.alloca(I8, self._copy_bytes, align=64)
 
-            def compute(copy_of_a: Value) -> None:
+            def compute(copy: Value, copy_of_a: Value) -> None:
                 with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
                     batch, row_number, column_number = self._numbers_of_block(k, problem, item.index)
                     row, column = k.mul(row_number, block_rows), k.mul(column_number, block_columns)
@@ -504,15 +503,23 @@ class GemmBlocks(GemmFinish):
                     place = [batch, row, rows, column, columns]
                     k.call(f"{self._prefix}_block", [problem.place, *place, copy, copy_of_a])
 
-            def with_room_for_a() -> None:
-                pitch = row_pitch(k, k.smin(problem["chunk_steps"], problem["depth"]), self._element_bytes)
-                strips = ceil_div(k, block_rows, self._tile_rows)  # which have slack behind them if they are packed
-                slack = k.mul(strips, SLACK_BYTES + CACHE_LINE)
-                scratch = acquire_scratch(k, k.add(k.mul(block_rows, pitch), slack))
-                compute(scratch.memory)
+            room_for_b = k.select(k.compare("ne", problem["copies"], 0), k.const(I64, self._copy_bytes), 0)
+            room_for_a = k.select(k.compare("ne", problem["copies_a"], 0), self._bytes_of_copied_rows(k, problem), 0)
+            room = k.add(room_for_a, room_for_b)
+
+            def with_room() -> None:
+                scratch = acquire_scratch(k, room)
+                compute(scratch.memory, k.gep(scratch.memory, room_for_b))
                 release_scratch(k, scratch)
 
-            k.if_else(k.compare("ne", problem["copies_a"], 0), with_room_for_a, lambda: compute(k.const(PTR, 0)))
+            nowhere = k.const(PTR, 0)
+            k.if_else(k.compare("ne", room, 0), with_room, lambda: compute(nowhere, nowhere))
+
+    def _bytes_of_copied_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Room for a block's part of A in one chunk; strips that are packed have slack behind them."""
+        pitch = row_pitch(k, k.smin(problem["chunk_steps"], problem["depth"]), self._element_bytes)
+        slack = k.mul(ceil_div(k, problem["block_rows"], self._tile_rows), SLACK_BYTES + CACHE_LINE)
+        return k.add(k.mul(problem["block_rows"], pitch), slack)
 
     def _numbers_of_block(self, k: KernelBuilder, problem: RecordValue, item: Value) -> tuple[Value, Value, Value]:
         """Which matrix the block is of, and its row and column of blocks. Of those that some columns of B fit the last
