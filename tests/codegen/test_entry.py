@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,11 @@ def test_a_branch_in_parts(weight: int, taken: bool, monkeypatch: pytest.MonkeyP
     expected_array, expected_scalar = xlapy.evaluate(BRANCHES, *arguments)
     np.testing.assert_allclose(array, expected_array, rtol=3e-7)
     assert scalar == expected_scalar
+
+
+def test_a_part_that_only_has_names_is_no_function() -> None:
+    """A loop is a part of its own; in front of it, this program has a constant, a tuple and parameters."""
+    assert not re.search(r"define [^\n]*\{\nentry:\n  ret i32 0\n\}", xlapy.compile(CARRIES).llvm_ir())
 
 
 def test_many_scalar_carries_in_one_loop() -> None:

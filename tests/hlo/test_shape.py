@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import MAX_NESTING, MAX_PARTS, TOKEN, Layout, Shape
 from xlapy.support.errors import ShapeError
 
@@ -54,6 +55,16 @@ def test_matching_says_nothing_of_layouts() -> None:
     assert SHAPES[4].matches(MATRIX) and SHAPES[5].matches(SHAPES[4])
     assert not MATRIX.matches(SHAPES[3]) and not MATRIX.matches(SHAPES[2]) and not MATRIX.matches(TOKEN)
     assert Shape.tuple([MATRIX]).matches(Shape.tuple([SHAPES[4]])) and not Shape.tuple([MATRIX]).matches(MATRIX)
+
+
+@pytest.mark.parametrize("kind", [Shape, Instruction, Computation])
+def test_attributes_that_passes_ask_for_are_found_at_once(kind: type) -> None:
+    """Python looks up all attributes slowly of a class that has a function for those that are missing."""
+    assert not hasattr(kind, "__getattr__") and kind.__getattribute__ is object.__getattribute__
+
+
+def test_other_names_are_not_listed() -> None:
+    assert "dims" in dir(MATRIX) and "dtype" not in dir(MATRIX)
 
 
 def test_how_deep_tuples_nest_is_bounded() -> None:

@@ -370,6 +370,11 @@ class KernelBuilder(Control):
         """The address of a function of this module, or of one declared to it."""
         return Value(PTR, f"@{name}", None, self._function_scope)
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing has been written yet."""
+        return not any(self._chunks) and not any(self._last_chunks)
+
     def finish(self) -> None:
         """Ends the function and adds it to the module."""
         if len(self._scopes) != 1:

@@ -207,7 +207,9 @@ def compile_program(
         num_partitions=module.config.num_partitions,
         aliases=plan.donations,
         libraries=tuple(sorted({*emitted.libraries, *(name for code in outlined for name in code.needs)})),
-        has_loops=any(i.opcode == "while" or region_functions(i) for i in module.instructions()),
+        has_loops=any(
+            i.opcode == "while" or region_functions(i) for each in module.computations() for i in each.calling
+        ),
         texts=lambda: texts,
     )
 

@@ -158,6 +158,8 @@ class WindowDimension:
 
     def cut_to(self, places: range) -> WindowDimension:
         """The window of these places alone, at the same positions."""
+        if places == range(self.size):
+            return self
         return replace(
             self,
             size=len(places),
@@ -174,6 +176,8 @@ class Window:
 
 
 NO_WINDOW = Window()
+NO_WINDOW_DIMENSION = WindowDimension(1)
+"""Along a dimension that the window does not slide over: each place is one element."""
 """Of arrays without dimensions: text leaves it out."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -22,8 +23,14 @@ def identity_literal(region: Computation) -> Literal | None:
         return None
     if len(region.parameters) != 2 or set(root.operands) != set(region.parameters) or root.shape.type.is_complex:
         return None
-    number = _identity(root.spec.identity, root.shape.type)
-    return None if number is None else Literal(number, Shape.scalar(root.shape.type))
+    return _literal(root.spec.identity, root.shape.type)
+
+
+@lru_cache(maxsize=1 << 8)
+def _literal(identity: Any, element_type: ElementType) -> Literal | None:
+    """Made once of each op and type: passes ask again and again, and 40 us went to what numpy says about a type."""
+    number = _identity(identity, element_type)
+    return None if number is None else Literal(number, Shape.scalar(element_type))
 
 
 def _identity(identity: Any, element_type: ElementType) -> Any:

@@ -34,7 +34,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xlapy.hlo.attributes import FusionKind, Window, WindowDimension
+from xlapy.hlo.attributes import NO_WINDOW_DIMENSION, FusionKind, Window, WindowDimension
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.ops import Trait
@@ -374,7 +374,7 @@ def is_cumulative(fold: Instruction) -> bool:
     """The window reaches from each element to an end of one dimension: a scan along it."""
     dims = fold.operands[0].shape.dims
     windows: Window = fold.attributes["window"]
-    wide = [(part, dim) for part, dim in zip(windows.dimensions, dims, strict=True) if part != WindowDimension(1)]
+    wide = [(part, dim) for part, dim in zip(windows.dimensions, dims, strict=True) if part != NO_WINDOW_DIMENSION]
     if len(wide) != 1:
         return False
     part, dim = wide[0]
@@ -386,10 +386,11 @@ def is_cumulative(fold: Instruction) -> bool:
 def looks_once(fold: Instruction) -> bool:
     """The reduce-window is a scan whose kernel looks at each element once, vector by vector: by one op, and it begins
     with what changes nothing."""
-    identity, init = identity_literal(fold.called[0]), fold.operands[-1]
-    if len(fold.operands) != 2 or identity is None or not is_cumulative(fold) or not is_kernel_constant(init):
+    init = fold.operands[-1]
+    if len(fold.operands) != 2 or not is_cumulative(fold) or not is_kernel_constant(init):
         return False
-    return bool(init.attributes["literal"].scalar() == identity.scalar())
+    identity = identity_literal(fold.called[0])
+    return identity is not None and bool(init.attributes["literal"].scalar() == identity.scalar())
 
 
 def continues_fold(instruction: Instruction, size: int) -> bool:

@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Window, WindowDimension
+from xlapy.hlo.attributes import NO_WINDOW_DIMENSION, ConvolutionDimensionNumbers, DotDimensionNumbers, Window
 from xlapy.hlo.element_types import C64, C128, F32, F64, S8, S32, S64, U8, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims, Shape
@@ -276,7 +276,7 @@ def pointwise_product(convolution: Instruction) -> MatrixProduct | None:
     kind = product_kind(lhs.type, rhs.type, result.type)
     groups = convolution.attributes["feature_group_count"] * convolution.attributes["batch_group_count"]
     is_plain = all(
-        replace(part, reversal=False) == WindowDimension(1) for part in convolution.attributes["window"].dimensions
+        replace(part, reversal=False) == NO_WINDOW_DIMENSION for part in convolution.attributes["window"].dimensions
     )
     if kind is None or groups != 1 or not is_plain:
         return None

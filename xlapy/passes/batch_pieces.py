@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xlapy.hlo.attributes import (
+    NO_WINDOW_DIMENSION,
     ComparisonDirection,
     ConvolutionDimensionNumbers,
     PaddingDimension,
-    WindowDimension,
 )
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.graph import Computation, Instruction
@@ -74,7 +74,7 @@ def _of_convolution(convolution: Instruction) -> tuple[int, ...] | None:
 
 @PLACES.register("reduce-window")
 def _of_reduce_window(fold: Instruction) -> tuple[int, ...] | None:
-    return (0,) if fold.attributes["window"].dimensions[0] == WindowDimension(1) else None
+    return (0,) if fold.attributes["window"].dimensions[0] == NO_WINDOW_DIMENSION else None
 
 
 @PLACES.register("reduce")

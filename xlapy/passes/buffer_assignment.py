@@ -94,8 +94,9 @@ def arena_timeline(
 
 def _functions_of(module: HloModule) -> list[Computation]:
     """The region functions of the module, callees first."""
-    found = {function for instruction in module.instructions() for function in region_functions(instruction)}
-    return [computation for computation in module.computations() if computation in found]
+    computations = module.computations()
+    found = {function for each in computations for caller in each.calling for function in region_functions(caller)}
+    return [computation for computation in computations if computation in found]
 
 
 def _plan_of(walk: _Walk, constants: list[Instruction]) -> BufferPlan:

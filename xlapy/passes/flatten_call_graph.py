@@ -42,8 +42,8 @@ class FlattenCallGraph(Pass):
 
 
 def _region_functions(module: HloModule) -> list[Computation]:
-    functions = (function for instruction in module.instructions() for function in region_functions(instruction))
-    return list(dict.fromkeys(functions))
+    callers = (instruction for computation in module.computations() for instruction in computation.calling)
+    return list(dict.fromkeys(function for caller in callers for function in region_functions(caller)))
 
 
 def _own(callee: Computation, met: set[Computation]) -> Computation:

@@ -37,9 +37,9 @@ class FixedPoint:
 Step: TypeAlias = Pass | FixedPoint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """Every `first` runs before any `then`, because..."""
+    """Every `first` runs before any `then`, because... Compared by identity: each compilation looks its orders up."""
 
     first: type[Pass]
     then: type[Pass]

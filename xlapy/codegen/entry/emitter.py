@@ -87,6 +87,8 @@ class EntryEmitter(Entry):
             name = f"{self.prefix}part.{self.function_count}"
             inner = self._frame(self.loops if is_tight or frame.k.module is self.loops else self.glue, name)
             self._part(inner, part)
+            if inner.k.is_empty:
+                continue  # it only had names for what the caller, or another part, has
             inner.finish()
             k = frame.k
             arguments = [k.parameters[table] for table in ("context", "parameters", "results")]

@@ -57,7 +57,8 @@ class Trait(enum.Flag):
 
     def __contains__(self, other: Trait) -> bool:
         """As every flag has it, but for a check of the type: passes ask this of each instruction, many times."""
-        return bool(self._value_ & other._value_ == other._value_)
+        wanted: int = other._value_
+        return self._value_ & wanted == wanted
 
 
 PURE = Trait.PURE

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xlapy.hlo.attributes import (
+    NO_WINDOW_DIMENSION,
     ComparisonType,
     ConvolutionDimensionNumbers,
     ConvolutionSide,
@@ -230,7 +231,7 @@ def _window_dimension(*, reversal: int = 0, **numbers: int) -> WindowDimension:
 
 
 def _write_window(window: Window) -> str:
-    default = WindowDimension(1)
+    default = NO_WINDOW_DIMENSION
     parts = []
     for key, fields in _WINDOW_LISTS.items():
         rows = [[int(getattr(dimension, field)) for field in fields] for dimension in window.dimensions]

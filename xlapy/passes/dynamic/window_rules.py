@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, ScatterDimensionNumbers, Window, WindowDimension
+from xlapy.hlo.attributes import (
+    NO_WINDOW_DIMENSION,
+    ConvolutionDimensionNumbers,
+    ScatterDimensionNumbers,
+    Window,
+    WindowDimension,
+)
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
@@ -20,7 +26,7 @@ def reduce_window(padding: Padding, instruction: Instruction) -> None:
     inputs, inits = instruction.grouped_operands()
     window: Window = instruction.attributes["window"]
     sizes = padding.least_sizes(*inputs)
-    shared = {dim: size for dim, size in sizes.items() if window.dimensions[dim] != WindowDimension(1)}
+    shared = {dim: size for dim, size in sizes.items() if window.dimensions[dim] != NO_WINDOW_DIMENSION}
     arrays = [
         padding.masked(padding.copy(array), shared, padding.copy(init))
         for array, init in zip(inputs, inits, strict=True)
@@ -78,7 +84,7 @@ def _are_apart(padding: Padding, instruction: Instruction) -> bool:
     operand, source, _ = instruction.operands
     window: Window = instruction.attributes["window"]
     return all(
-        window.dimensions[dim] == WindowDimension(1) and padding.size(operand, dim) is padding.size(source, dim)
+        window.dimensions[dim] == NO_WINDOW_DIMENSION and padding.size(operand, dim) is padding.size(source, dim)
         for dim in (*padding.array_sizes(operand), *padding.array_sizes(source))
     )
 
