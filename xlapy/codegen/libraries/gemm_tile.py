@@ -242,17 +242,24 @@ class _TileEmitter:
         self, steps: Value, a: Value, b: Value, ahead: Value, copy: Value | None, initial: Sequence[Value]
     ) -> list[Value]:
         """The same along a few steps, behind the row of A where they end. Rows of B go to `copy`, if there is one, and
-        those that lie `ahead` are fetched."""
+        those that lie `ahead` are fetched if they may be far away."""
         k = self._k
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
         with k.loop(0, steps, carry=[a, b, *initial]) as loop:
             a, b, *sums = loop.values
-            self._prefetch(k.gep(b, ahead), level=2)
+            if self._may_read_b_from_afar:
+                self._prefetch(k.gep(b, ahead), level=2)
             vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
             if copy is not None:
                 self._copy(copy, loop.index, vectors)
             loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
         return loop.results
+
+    @property
+    def _may_read_b_from_afar(self) -> bool:
+        """Whether B is worth to be fetched early. Tiles that prepare read what was packed just before, by others like
+        them (1024 by 1024 takes 0.99 of the time without, on a Zen 5)."""
+        return not self._tile.prepares
 
     def _distance_ahead(self, left: Value) -> Value:
         """From a row of B to the one to fetch: that of some steps later, in the end one of the strip beside."""
