@@ -19,6 +19,13 @@ def aligned(address: int) -> int:
     return -(-address // LINE_BYTES) * LINE_BYTES
 
 
+def data_address(array: np.ndarray[Any, Any]) -> int:
+    """Where the data of an array is; as `array.ctypes.data`, which makes some objects first, and imports a module, as
+    nothing can while Python shuts down and a `__del__` calls a program."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 def arena(byte_count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Room for so many bytes of temporaries, from the first cache line in it on."""
     try:
@@ -30,5 +37,5 @@ def arena(byte_count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def aligned_words(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """So many zeros from the beginning of a cache line on."""
     memory = np.zeros(count + LINE_WORDS, np.int64)
-    skipped = (aligned(memory.ctypes.data) - memory.ctypes.data) // memory.itemsize
+    skipped = (aligned(data_address(memory)) - data_address(memory)) // memory.itemsize
     return memory[skipped : skipped + count]

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from xlapy_runtime.alignment import aligned, arena
+from xlapy_runtime.alignment import aligned, arena, data_address
 from xlapy_runtime.calling import CONTEXT_WORDS as KNOWN_WORDS
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.program import ArraySpec
@@ -71,7 +71,7 @@ class Context:
         self.results_address = ctypes.addressof(self.results)
         for index, value in words.items():
             self.words[index] = value
-        self.words[ContextWord.ARENA] = aligned(self._arena.ctypes.data)
+        self.words[ContextWord.ARENA] = aligned(data_address(self._arena))
         self.words[ContextWord.CONSTANTS] = ctypes.addressof(constants)
         self.words[ContextWord.CANCELLED] = ctypes.addressof(self.cancelled)
 
@@ -107,7 +107,7 @@ class Pool(Generic[Item]):
 
 def pointers(arrays: Iterable[np.ndarray]) -> Words:
     """A table of the data pointers of `arrays`. The arrays must outlive it."""
-    addresses = [array.ctypes.data for array in arrays]
+    addresses = [data_address(array) for array in arrays]
     return (ctypes.c_uint64 * len(addresses))(*addresses)
 
 

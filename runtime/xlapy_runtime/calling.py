@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xlapy_runtime import result_memory
-from xlapy_runtime.alignment import LINE_WORDS, aligned_words
+from xlapy_runtime.alignment import LINE_WORDS, aligned_words, data_address
 from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.late import late
@@ -153,7 +153,7 @@ class CallContext:
         pointers = parameter_count + 2 * result_count
         first = LINE_WORDS  # in front of it are the wrapper's
         self._memory = aligned_words(first + CONTEXT_WORDS + extra_words + pointers)
-        self.address: int = self._memory.ctypes.data + first * _WORD_BYTES
+        self.address: int = data_address(self._memory) + first * _WORD_BYTES
         self.words = self._memory[first : first + CONTEXT_WORDS + extra_words]
         self.keep = keep
         parameters = self.address + (CONTEXT_WORDS + extra_words) * _WORD_BYTES
@@ -212,12 +212,6 @@ def bind(entry: EntryPoint, callbacks: Callbacks, wrapper: CallWrapper | None) -
 def _portable_call(*arguments: Any) -> BoundCall:
     call: BoundCall = late("xlapy_runtime.portable_calls").PortableCall(*arguments)
     return call
-
-
-def data_address(array: Array) -> int:
-    """Where the data of an array is; as `array.ctypes.data`, which makes some objects first."""
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 class ParameterRecord(ctypes.Structure):

@@ -107,13 +107,14 @@ HOST: Waiter = HostWaiter()
 
 
 class _Consumer:
-    """Someone waiting for the next item, and what they wait for. `refused` is set when something else came."""
+    """Someone waiting for the next item, and what they wait for. `refused` is set when something else came, or when the
+    queue is reset."""
 
     __slots__ = ("expected", "refused")
 
     def __init__(self, expected: Tree | None) -> None:
         self.expected = expected
-        self.refused: ShapeError | None = None
+        self.refused: ShapeError | ExecutionError | None = None
 
 
 class Stream:
@@ -172,9 +173,11 @@ class Stream:
         return item
 
     def clear(self) -> None:
-        """Drops everything that is on its way."""
+        """Drops everything that is on its way; who waits for an item gets an error."""
         with self._changed:
             self._items.clear()
+            for consumer in self._consumers:
+                consumer.refused = consumer.refused or _reset_error(self.name)
             self._changed.notify_all()
 
     def _has_room(self) -> bool:
@@ -201,6 +204,10 @@ class Stream:
         )
 
 
+def _reset_error(name: str) -> ExecutionError:
+    return ExecutionError(f"{name} was reset while something waited for what would arrive there")
+
+
 class Message:
     """A sent item, and whether a receiver has it."""
 
@@ -212,12 +219,13 @@ class Message:
 
 
 class Ticket:
-    """A place in the queue of receivers."""
+    """A place in the queue of receivers, void once the channel is reset."""
 
-    __slots__ = ("message",)
+    __slots__ = ("is_void", "message")
 
     def __init__(self) -> None:
         self.message: Message | None = None
+        self.is_void = False
 
 
 class Mailbox:
@@ -261,7 +269,7 @@ class Mailbox:
         """Waits for the message of `ticket`. A message of the wrong shape is dropped and an error."""
         with self._changed:
             try:
-                arrived = waiter.wait(self._changed, lambda: ticket.message is not None, timeout)
+                arrived = waiter.wait(self._changed, lambda: ticket.is_void or ticket.message is not None, timeout)
             except BaseException:
                 self._return(ticket)
                 raise
@@ -269,7 +277,7 @@ class Mailbox:
                 self._return(ticket)
                 raise DeadlineError(f"nothing was sent to {self.name} within {seconds(timeout or 0)}")
         if ticket.message is None:
-            raise ExecutionError(f"{self.name} lost a message")
+            raise _reset_error(self.name)
         item = ticket.message.item
         if expected is not None and not item.fits(expected):
             raise ShapeError(
@@ -289,9 +297,12 @@ class Mailbox:
             self._withdraw(message)
 
     def clear(self) -> None:
-        """Drops all messages that nobody has received."""
+        """Drops all messages that nobody has received; who waits for one gets an error."""
         with self._changed:
             self._messages.clear()
+            for ticket in self._tickets:
+                ticket.is_void = True
+            self._tickets.clear()
             self._changed.notify_all()
 
     @property

@@ -111,7 +111,10 @@ class Device:
         _set_callback(self.on_recv, channel, callback)
 
     def reset(self) -> None:
-        """Drops everything that waits in this device's queues and channels. Callbacks stay."""
+        """Drops everything that waits in this device's queues and channels. Callbacks stay.
+
+        A program that waits for an infeed or a message from the host fails, and so does a thread of the host that waits
+        for an outfeed or a message: with an `ExecutionError`."""
         self.infeed.clear()
         self.outfeed.clear()
         for mailbox in self.to_device.all() + self.to_host.all():

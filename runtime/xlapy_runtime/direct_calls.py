@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from xlapy_runtime import calls
-from xlapy_runtime.alignment import aligned, arena
+from xlapy_runtime.alignment import aligned, arena, data_address
 from xlapy_runtime.buffers import RESERVED_WORDS, Words
 from xlapy_runtime.calling import ArraySpec, BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
 from xlapy_runtime.device import Device
@@ -113,7 +113,7 @@ def new_context(
         entry,
         {
             **words,
-            ContextWord.ARENA: aligned(memory.ctypes.data),
+            ContextWord.ARENA: aligned(data_address(memory)),
             ContextWord.CONSTANTS: ctypes.addressof(constants),
             ContextWord.CANCELLED: ctypes.addressof(call.cancelled),
             ContextWord.HANDLE: registration.handle,

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from xlapy_runtime.calling import Array, ArraySpec, NumpyApi, data_address, numpy_api
+from xlapy_runtime.alignment import data_address
+from xlapy_runtime.calling import Array, ArraySpec, NumpyApi, numpy_api
 
 _NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
 """Those of numpy 1 and 2, whose arrays agree in the fields that the wrapper reads."""

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from xlapy_runtime import result_memory
-from xlapy_runtime.calling import Array, ArraySpec, Callbacks, CallContext, ContextWord, EntryPoint, data_address
+from xlapy_runtime.alignment import data_address
+from xlapy_runtime.calling import Array, ArraySpec, Callbacks, CallContext, ContextWord, EntryPoint
 
 
 class PortableCall:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from xlapy_runtime import built_in_calls, calls, collectives, custom_calls, stream_calls  # noqa: F401 - they fill tables
+from xlapy_runtime.alignment import data_address
 from xlapy_runtime.arguments import Allocate, allocate_results
 from xlapy_runtime.buffers import Context, Pool, Words, sliced
 from xlapy_runtime.calling import ContextWord, Status
@@ -135,8 +136,8 @@ class _Process:
 
     def begin(self) -> None:
         """Makes the process known to native code and to its device."""
-        self.context.parameters[:] = [array.ctypes.data for array in self.arguments]
-        self.context.results[:] = [array.ctypes.data for array in self.results]
+        self.context.parameters[:] = [data_address(array) for array in self.arguments]
+        self.context.results[:] = [data_address(array) for array in self.results]
         self.handle = calls.enter(self.call)
         self.call.device.begin_run(self.run_bytes)
 

@@ -9,7 +9,7 @@ import xlapy
 from tests.runtime.native import F32_4, Call, executable, spec
 from xlapy_runtime.channels import HOST, Stream, item_of
 from xlapy_runtime.device import Device
-from xlapy_runtime.errors import ArgumentError, DeadlineError, ShapeError
+from xlapy_runtime.errors import ArgumentError, DeadlineError, ExecutionError, ShapeError
 from xlapy_runtime.program import RuntimeCall
 
 SHORT = 0.05
@@ -328,3 +328,29 @@ def test_pairs_say_which_process_talks_to_which():
     first, second = run.run_parallel([[X], [X + 10]])
     np.testing.assert_array_equal(first, X + 10)
     np.testing.assert_array_equal(second, X)
+
+
+def ends_once_reset(device, waits):
+    """The error of what waits on the device when that is reset."""
+    thread, outcome = start(waits)
+    while not outcome:
+        device.reset()
+        time.sleep(SHORT / 10)
+    thread.join()
+    return outcome[0]
+
+
+def test_a_reset_ends_programs_and_hosts_that_wait():
+    device, run = Device(0), infeed_program(F32_4)
+    waits = {
+        "the infeed of device 0": lambda: run.run(device=device, timeout=30),
+        "the outfeed of device 0": lambda: device.transfer_from_outfeed(timeout=30),
+        "device 0, device-to-host channel 7": lambda: device.receive_from_device(7, timeout=30),
+    }
+    for name, wait in waits.items():
+        error = ends_once_reset(device, wait)
+        assert isinstance(error, ExecutionError)
+        assert not isinstance(error, DeadlineError)
+        assert f"{name} was reset while something waited" in str(error)
+    device.transfer_to_infeed(X)
+    assert run.run(device=device)[0].tolist() == X.tolist()

@@ -242,3 +242,15 @@ NARROW_FLOATS = {
     "f16": NarrowFloat(_widen_f16, _narrow_f16),
     "f8e8m0fnu": NarrowFloat(_widen_e8m0, _narrow_e8m0),
 } | {name: NarrowFloat(_WIDEN_SMALL[name], _NARROW_SMALL[name]) for name in _FORMATS if name != "f16"}
+
+
+def sign_bit(name: str) -> int:
+    """The bit of a narrow float in memory that says that it is negative; 0 if its type has none."""
+    if name in _FORMATS:
+        return _FORMATS[name].sign
+    return 0x8000 if name == "bf16" else 0
+
+
+def has_negative_zero(name: str) -> bool:
+    """Whether the sign bit alone is a zero of the narrow type; else it is no number, or there is no such bit."""
+    return name == "bf16" or (name in _FORMATS and not _FORMATS[name].nan_is_negative_zero)

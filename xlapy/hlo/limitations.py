@@ -197,6 +197,11 @@ Results here are those of StableHLO's specification and of its interpreter where
 `reduce` folds several arrays along a dimension of one element, the initial values take part as anywhere; XLA returns
 the elements as they are, which is the same for initial values that change nothing.
 
+A complex product is (a c - b d) + (a d + b c) i, each of the four products rounded by itself. Where two of them
+overflow, a part is infinity less infinity, NaN; XLA contracts one with the difference and has an infinity. Neither
+recovers an infinity from NaNs, as C99's Annex G would for a product. It is followed for quotients, and infinite parts
+elsewhere give what C99 says, or NaN where it says an infinity whose direction is unknown.
+
 ## Sizes that depend on values
 
 A StableHLO operation that takes sizes as operands (`dynamic_reshape` and its kin) needs to know them from the shapes of

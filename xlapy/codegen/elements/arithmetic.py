@@ -75,7 +75,7 @@ def _difference(k: KernelBuilder, x: Value, y: Value) -> Value:
 @element("divide")
 def divide(e: Emission, x: Element, y: Element) -> Element:
     if isinstance(x, Pair) and isinstance(y, Pair):
-        return _complex_quotient(e.k, x, y)
+        return complex_function(e.k, "divide", x, y)
     if e.result_type.is_float:
         return e.k.div(_value(x), _value(y))
     return _guarded_division(e, _value(x), _value(y), quotient=True)
@@ -122,54 +122,6 @@ def _quotient_of_floats(k: KernelBuilder, x: Value, y: Value, *, signed: bool) -
     wide = F64 if x.type.bits == 32 else F32
     to_float, to_integer = (k.sitofp, k.fptosi) if signed else (k.uitofp, k.fptoui)
     return to_integer(k.div(to_float(x, wide), to_float(y, wide)), x.type)
-
-
-def _complex_quotient(k: KernelBuilder, x: Pair, y: Pair) -> Pair:
-    """Smith's method: scales by the larger part of the divisor, so that nothing overflows early.
-
-    An infinite divisor under a finite dividend gives zero, and a zero divisor an infinity, as C's Annex G has it."""
-    wide = k.compare("ge", k.fabs(y.re), k.fabs(y.im))
-    larger, smaller = k.select(wide, y.re, y.im), k.select(wide, y.im, y.re)
-    ratio = k.div(smaller, larger)
-    scale = k.add(larger, k.mul(smaller, ratio))
-    first, second = k.select(wide, x.re, x.im), k.select(wide, x.im, x.re)
-    re = k.div(k.add(first, k.mul(second, ratio)), scale)
-    im = k.div(k.sub(second, k.mul(first, ratio)), scale)
-    im = k.select(wide, im, k.neg(im))
-    return _with_special_quotients(k, x, y, Pair(re, im))
-
-
-def _with_special_quotients(k: KernelBuilder, x: Pair, y: Pair, quotient: Pair) -> Pair:
-    infinity = float("inf")
-
-    def is_infinite(value: Value) -> Value:
-        return k.compare("eq", k.fabs(value), infinity)
-
-    def is_finite(value: Value) -> Value:
-        return k.compare("lt", k.fabs(value), infinity)
-
-    undefined = k.and_(k.is_nan(quotient.re), k.is_nan(quotient.im))
-    zero_divisor = k.and_(k.compare("eq", y.re, 0.0), k.compare("eq", y.im, 0.0))
-    known = k.not_(k.and_(k.is_nan(x.re), k.is_nan(x.im)))
-    by_zero = k.and_(undefined, k.and_(zero_divisor, known))
-    signed_infinity = k.copysign(k.const(y.re.type, infinity), y.re)
-    re = k.select(by_zero, k.mul(signed_infinity, x.re), quotient.re)
-    im = k.select(by_zero, k.mul(signed_infinity, x.im), quotient.im)
-
-    def unit(value: Value) -> Value:
-        return k.copysign(k.select(is_infinite(value), 1.0, k.const(value.type, 0.0)), value)
-
-    large = k.and_(k.or_(is_infinite(x.re), is_infinite(x.im)), k.and_(is_finite(y.re), is_finite(y.im)))
-    a, b = unit(x.re), unit(x.im)
-    large = k.and_(k.and_(undefined, large), k.not_(by_zero))
-    re = k.select(large, k.mul(k.add(k.mul(a, y.re), k.mul(b, y.im)), infinity), re)
-    im = k.select(large, k.mul(k.sub(k.mul(b, y.re), k.mul(a, y.im)), infinity), im)
-    small = k.and_(k.or_(is_infinite(y.re), is_infinite(y.im)), k.and_(is_finite(x.re), is_finite(x.im)))
-    c, d = unit(y.re), unit(y.im)
-    small = k.and_(undefined, small)
-    re = k.select(small, k.mul(k.add(k.mul(x.re, c), k.mul(x.im, d)), 0.0), re)
-    im = k.select(small, k.mul(k.sub(k.mul(x.im, c), k.mul(x.re, d)), 0.0), im)
-    return Pair(re, im)
 
 
 @element("negate", changes_sign=True)

@@ -23,7 +23,7 @@ _EXP_STEP = {"f32": 64.0, "f64": 512.0}
 # tanh(x + iy) is +-1 to the last bit of its real part beyond.
 _TANH_LIMIT = {"f32": 11.0, "f64": 22.0}
 # Square roots scale numbers beyond, which may overflow, down, and others up.
-_LARGE = {"f32": 2.0**100, "f64": 2.0**1000}
+LARGE = {"f32": 2.0**100, "f64": 2.0**1000}
 
 
 class Complex(NamedTuple):
@@ -44,15 +44,52 @@ def multiply(k: KernelBuilder, a: Complex, b: Complex) -> Complex:
 
 
 def divide(k: KernelBuilder, a: Complex, b: Complex) -> Complex:
-    """The quotient by Smith's method: only a quotient of the parts of `b` is squared, so nothing overflows early."""
+    """The quotient. An infinite divisor under a finite dividend gives zero, and a zero divisor an infinity, as C99's
+    Annex G has it."""
+    return _with_special_quotients(k, a, b, _plain_quotient(k, a, b))
+
+
+def _plain_quotient(k: KernelBuilder, a: Complex, b: Complex) -> Complex:
+    """By Smith's method: only a quotient of the parts of `b` is squared, so nothing overflows early."""
     steep = k.compare("gt", k.fabs(b.im), k.fabs(b.re))
     large, small = k.select(steep, b.im, b.re), k.select(steep, b.re, b.im)
-    ratio = k.select(k.compare("eq", small, 0.0), small, k.div(small, large))
+    ratio = k.select(k.compare("eq", large, 0.0), small, k.div(small, large))
     below = k.add(large, k.mul(small, ratio))
     # steep: (re r + im, im r - re); else (re + im r, im - re r).
     re = k.select(steep, k.add(k.mul(a.re, ratio), a.im), k.add(a.re, k.mul(a.im, ratio)))
     im = k.select(steep, k.sub(k.mul(a.im, ratio), a.re), k.sub(a.im, k.mul(a.re, ratio)))
     return Complex(k.div(re, below), k.div(im, below))
+
+
+def _with_special_quotients(k: KernelBuilder, x: Complex, y: Complex, quotient: Complex) -> Complex:
+    def is_infinite(value: Value) -> Value:
+        return k.compare("eq", k.fabs(value), INFINITY)
+
+    def is_finite(value: Value) -> Value:
+        return k.compare("lt", k.fabs(value), INFINITY)
+
+    undefined = k.and_(k.is_nan(quotient.re), k.is_nan(quotient.im))
+    zero_divisor = k.and_(k.compare("eq", y.re, 0.0), k.compare("eq", y.im, 0.0))
+    known = k.not_(k.and_(k.is_nan(x.re), k.is_nan(x.im)))
+    by_zero = k.and_(zero_divisor, known)
+    signed_infinity = k.copysign(k.const(y.re.type, INFINITY), y.re)
+    re = k.select(by_zero, k.mul(signed_infinity, x.re), quotient.re)
+    im = k.select(by_zero, k.mul(signed_infinity, x.im), quotient.im)
+
+    def unit(value: Value) -> Value:
+        return k.copysign(k.select(is_infinite(value), 1.0, k.const(value.type, 0.0)), value)
+
+    large = k.and_(k.or_(is_infinite(x.re), is_infinite(x.im)), k.and_(is_finite(y.re), is_finite(y.im)))
+    a, b = unit(x.re), unit(x.im)
+    large = k.and_(k.and_(undefined, large), k.not_(by_zero))
+    re = k.select(large, k.mul(k.add(k.mul(a, y.re), k.mul(b, y.im)), INFINITY), re)
+    im = k.select(large, k.mul(k.sub(k.mul(b, y.re), k.mul(a, y.im)), INFINITY), im)
+    small = k.and_(k.or_(is_infinite(y.re), is_infinite(y.im)), k.and_(is_finite(x.re), is_finite(x.im)))
+    c, d = unit(y.re), unit(y.im)
+    small = k.and_(undefined, small)
+    re = k.select(small, k.mul(k.add(k.mul(x.re, c), k.mul(x.im, d)), 0.0), re)
+    im = k.select(small, k.mul(k.sub(k.mul(x.im, c), k.mul(x.re, d)), 0.0), im)
+    return Complex(re, im)
 
 
 def absolute(k: KernelBuilder, z: Complex) -> Value:
@@ -93,7 +130,9 @@ def expm1(k: KernelBuilder, z: Complex) -> Complex:
     product = k.mul(exponential.expm1(k, z.re), trigonometric.cos(k, z.im))
     near = k.sub(product, k.mul(k.mul(half, half), 2.0))
     whole = exp(k, z)
-    return Complex(k.select(k.compare("gt", z.re, 1.0), k.sub(whole.re, 1.0), near), whole.im)
+    # At -infinity the angle does not matter, even if it has no cosine.
+    far = k.or_(k.compare("gt", z.re, 1.0), k.compare("eq", z.re, -INFINITY))
+    return Complex(k.select(far, k.sub(whole.re, 1.0), near), whole.im)
 
 
 def log(k: KernelBuilder, z: Complex) -> Complex:
@@ -121,7 +160,7 @@ def log1p(k: KernelBuilder, z: Complex) -> Complex:
 def sqrt(k: KernelBuilder, z: Complex) -> Complex:
     """The square root with positive real part: t = sqrt((|re| + |z|) / 2) and im / 2 t, or the other way round."""
     kind = z.re.type.kind
-    large = k.compare("gt", k.greater(k.fabs(z.re), k.fabs(z.im)), _LARGE[kind])
+    large = k.compare("gt", k.greater(k.fabs(z.re), k.fabs(z.im)), LARGE[kind])
     # Powers of four, whose roots are exact.
     factor, root = (
         k.select(large, k.const(z.re.type, 0.25), 2.0**60),
@@ -146,8 +185,13 @@ def sqrt(k: KernelBuilder, z: Complex) -> Complex:
 
 
 def rsqrt(k: KernelBuilder, z: Complex) -> Complex:
-    """1 / sqrt(z)"""
-    return divide(k, _one(k, z), sqrt(k, z))
+    """1 / sqrt(z); a zero for an infinite root, even next to a NaN."""
+    root = sqrt(k, z)
+    inverse = _plain_quotient(k, _one(k, z), root)
+    infinite = k.or_(k.compare("eq", k.fabs(root.re), INFINITY), k.compare("eq", k.fabs(root.im), INFINITY))
+    zero = k.const(z.re.type, 0.0)
+    re, im = k.copysign(zero, root.re), k.copysign(zero, k.neg(root.im))
+    return Complex(k.select(infinite, re, inverse.re), k.select(infinite, im, inverse.im))
 
 
 def cbrt(k: KernelBuilder, z: Complex) -> Complex:
@@ -171,26 +215,45 @@ def tanh(k: KernelBuilder, z: Complex) -> Complex:
     far = k.compare("gt", k.fabs(z.re), limit)
     decay = exponential.exp(k, k.mul(k.fabs(z.re), -2.0))
     rest = k.mul(k.mul(trigonometric.sin(k, z.im), trigonometric.cos(k, z.im)), k.mul(decay, 4.0))
-    unturned = k.compare("eq", k.fabs(z.im), INFINITY)
-    rest = k.select(k.and_(unturned, k.compare("eq", decay, 0.0)), 0.0, rest)
+    # At infinity the angle does not matter; elsewhere one without a sine makes both parts NaN.
+    has_angle, endless = k.compare("lt", k.fabs(z.im), INFINITY), k.compare("eq", k.fabs(z.re), INFINITY)
+    rest = k.select(k.and_(endless, k.not_(has_angle)), 0.0, rest)
+    one = k.select(k.or_(has_angle, endless), k.copysign(1.0, z.re), math.nan)
     result_im = k.select(k.compare("eq", z.im, 0.0), z.im, k.select(far, rest, near.im))
-    return Complex(k.select(far, k.copysign(1.0, z.re), near.re), result_im)
+    return Complex(k.select(far, one, near.re), result_im)
 
 
 def sinh(k: KernelBuilder, z: Complex) -> Complex:
     """sinh(re) cos(im) + i cosh(re) sin(im)"""
-    return Complex(
-        k.mul(real_sinh(k, z.re), trigonometric.cos(k, z.im)),
-        k.select(k.compare("eq", z.im, 0.0), z.im, k.mul(real_cosh(k, z.re), trigonometric.sin(k, z.im))),
-    )
+    x, rest = _taken_apart(k, z.re)
+    re = k.mul(k.mul(real_sinh(k, x), trigonometric.cos(k, z.im)), rest)
+    im = k.mul(k.mul(real_cosh(k, x), trigonometric.sin(k, z.im)), rest)
+    # A zero stays one where the angle has no cosine, and a real number stays one, even an infinite one.
+    has_cosine = k.compare("lt", k.fabs(z.im), INFINITY)
+    stays = k.and_(k.compare("eq", z.re, 0.0), k.not_(has_cosine))
+    return Complex(k.select(stays, z.re, re), k.select(k.compare("eq", z.im, 0.0), z.im, im))
 
 
 def cosh(k: KernelBuilder, z: Complex) -> Complex:
     """cosh(re) cos(im) + i sinh(re) sin(im)"""
-    vanishing = k.or_(k.compare("eq", z.im, 0.0), k.compare("eq", z.re, 0.0))
-    im = k.mul(real_sinh(k, z.re), trigonometric.sin(k, z.im))
+    x, rest = _taken_apart(k, z.re)
+    # A real number stays one, even an infinite one, and a zero where the angle has no sine.
+    has_sine = k.compare("lt", k.fabs(z.im), INFINITY)
+    stays = k.and_(k.compare("eq", z.re, 0.0), k.not_(has_sine))
+    vanishing = k.or_(k.compare("eq", z.im, 0.0), stays)
+    im = k.mul(k.mul(real_sinh(k, x), trigonometric.sin(k, z.im)), rest)
     real = k.mul(k.copysign(1.0, z.re), k.copysign(0.0, z.im))
-    return Complex(k.mul(real_cosh(k, z.re), trigonometric.cos(k, z.im)), k.select(vanishing, real, im))
+    re = k.mul(k.mul(real_cosh(k, x), trigonometric.cos(k, z.im)), rest)
+    return Complex(re, k.select(vanishing, real, im))
+
+
+def _taken_apart(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """A smaller number, and the factor by which its hyperbolic functions are less than those of x: not 1 only where
+    these may overflow, and their products with small numbers need not."""
+    large = k.compare("gt", k.fabs(x), _EXP_LIMIT[x.type.kind])
+    step = _EXP_STEP[x.type.kind]
+    smaller = k.select(large, k.sub(x, k.copysign(k.const(x.type, step), x)), x)
+    return smaller, k.select(large, k.const(x.type, math.exp(step)), 1.0)
 
 
 def _turned(k: KernelBuilder, z: Complex) -> Complex:
@@ -223,23 +286,35 @@ def logistic(k: KernelBuilder, z: Complex) -> Complex:
     half = tanh(k, Complex(k.mul(z.re, 0.5), k.mul(z.im, 0.5)))
     right = Complex(k.muladd(half.re, 0.5, k.const(z.re.type, 0.5)), k.mul(half.im, 0.5))
     grown = exp(k, Complex(k.select(k.compare("lt", z.re, 0.0), z.re, 0.0), z.im))
-    left = divide(k, grown, Complex(k.add(grown.re, 1.0), grown.im))
+    left = _plain_quotient(k, grown, Complex(k.add(grown.re, 1.0), grown.im))
     negative = k.compare("lt", z.re, 0.0)
     return Complex(k.select(negative, left.re, right.re), k.select(negative, left.im, right.im))
 
 
 def complex_power(k: KernelBuilder, z: Complex, w: Complex) -> Complex:
-    """e^(w log z) in polar form; 0^w is 0 for a positive real part of w, and anything to the power 0 is 1."""
+    """e^(w log z) in polar form. Anything to the power 0 is 1, and 1 to any power; 0^w is 0 for a positive real part of
+    w, and else has no value."""
     size, angle = absolute(k, z), argument(k, z)
-    decay = k.select(k.compare("eq", w.im, 0.0), 1.0, exponential.exp(k, k.neg(k.mul(w.im, angle))))
-    scale = k.mul(power.power(k, size, w.re), decay)
-    log_size = logarithm.log(k, k.select(k.compare("eq", size, 0.0), 1.0, size))
-    turn = k.add(k.mul(w.re, angle), k.mul(w.im, log_size))
+    at_zero = k.compare("eq", size, 0.0)
+    scale = k.mul(power.power(k, size, w.re), exponential.exp(k, k.neg(_vanishing_product(k, w.im, angle))))
+    log_size = logarithm.log(k, k.select(at_zero, 1.0, size))
+    turn = k.add(_vanishing_product(k, w.re, angle), _vanishing_product(k, w.im, log_size))
     re, im = k.mul(scale, trigonometric.cos(k, turn)), k.mul(scale, trigonometric.sin(k, turn))
-    vanishing = k.and_(k.compare("eq", size, 0.0), k.compare("gt", w.re, 0.0))
-    re, im = k.select(vanishing, 0.0, re), k.select(vanishing, 0.0, im)
+    im = k.select(k.compare("eq", turn, 0.0), turn, im)  # also where the scale is infinite
+
+    # A size of 0 needs no direction.
+    lost = k.and_(k.compare("eq", scale, 0.0), k.not_(k.compare("lt", k.fabs(turn), INFINITY)))
+    vanishes = k.or_(lost, k.and_(at_zero, k.compare("gt", w.re, 0.0)))
+    unknown = k.and_(at_zero, k.not_(k.compare("gt", w.re, 0.0)))
+    re, im = (k.select(vanishes, 0.0, k.select(unknown, math.nan, part)) for part in (re, im))
     nothing = k.and_(k.compare("eq", w.re, 0.0), k.compare("eq", w.im, 0.0))
     return Complex(k.select(nothing, 1.0, re), k.select(nothing, 0.0, im))
+
+
+def _vanishing_product(k: KernelBuilder, x: Value, y: Value) -> Value:
+    """x y, but 0 if either is 0 and the other one infinite or NaN."""
+    zero = k.or_(k.compare("eq", x, 0.0), k.compare("eq", y, 0.0))
+    return k.select(zero, 0.0, k.mul(x, y))
 
 
 def sign(k: KernelBuilder, z: Complex) -> Complex:

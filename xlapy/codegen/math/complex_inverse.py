@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math import complex as c
@@ -26,9 +27,32 @@ def _over_i(k: KernelBuilder, z: Complex) -> Complex:
     return Complex(z.im, k.neg(z.re))
 
 
-def _roots(k: KernelBuilder, z: Complex) -> tuple[Complex, Complex]:
-    """sqrt(1 - z) and sqrt(1 + z), whose imaginary parts have opposite signs: of zeros, too."""
-    return c.sqrt(k, Complex(k.sub(1.0, z.re), k.neg(z.im))), c.sqrt(k, Complex(k.add(z.re, 1.0), z.im))
+class _Roots(NamedTuple):
+    """`minus`, sqrt(1 - z), and `plus`, sqrt(1 + z), whose imaginary parts have opposite signs: of zeros, too.
+
+    Of numbers so `large` that products of these may overflow, both are halved."""
+
+    minus: Complex
+    plus: Complex
+    large: Value
+
+
+def _roots(k: KernelBuilder, z: Complex) -> _Roots:
+    large = k.compare("gt", k.greater(k.fabs(z.re), k.fabs(z.im)), c.LARGE[z.re.type.kind])
+    scale = k.select(large, k.const(z.re.type, 0.5), 1.0)
+
+    def root(re: Value, im: Value) -> Complex:
+        whole = c.sqrt(k, Complex(re, im))
+        return Complex(k.mul(whole.re, scale), k.mul(whole.im, scale))
+
+    return _Roots(root(k.sub(1.0, z.re), k.neg(z.im)), root(k.add(z.re, 1.0), z.im), large)
+
+
+def _asinh_of_product(k: KernelBuilder, product: Value, large: Value) -> Value:
+    """asinh of a product of roots, which is a quarter of itself where these are `large`: asinh(4 x) is asinh(x) + log 4
+    there."""
+    angle = hyperbolic.asinh(k, product)
+    return k.select(large, k.add(angle, k.copysign(k.const(product.type, math.log(4)), product)), angle)
 
 
 def _is_infinite(k: KernelBuilder, z: Complex) -> Value:
@@ -43,25 +67,26 @@ def _direction(k: KernelBuilder, part: Value) -> Value:
 
 def asin(k: KernelBuilder, z: Complex) -> Complex:
     """atan(re / Re(r s)) + i asinh(Im(r* s)), with r = sqrt(1 - z) and s = sqrt(1 + z): no sum cancels anything."""
-    minus, plus = _roots(k, z)
+    minus, plus, large = _roots(k, z)
     cosine = k.sub(k.mul(minus.re, plus.re), k.mul(minus.im, plus.im))
     height = k.sub(k.mul(minus.re, plus.im), k.mul(minus.im, plus.re))
     infinite = _is_infinite(k, z)
-    y = k.select(infinite, _direction(k, z.re), z.re)
+    y = k.select(infinite, _direction(k, z.re), k.select(large, k.mul(z.re, 0.25), z.re))
     x = k.select(infinite, k.fabs(_direction(k, z.im)), cosine)
-    im = k.select(infinite, k.copysign(k.const(height.type, INFINITY), z.im), hyperbolic.asinh(k, height))
+    im = k.select(infinite, k.copysign(k.const(height.type, INFINITY), z.im), _asinh_of_product(k, height, large))
     return Complex(trigonometric.atan2(k, y, x), im)
 
 
 def acos(k: KernelBuilder, z: Complex) -> Complex:
     """2 atan(Re r / Re s) + i asinh(Im(s* r)), with r = sqrt(1 - z) and s = sqrt(1 + z)."""
-    minus, plus = _roots(k, z)
+    minus, plus, large = _roots(k, z)
     depth = k.sub(k.mul(plus.re, minus.im), k.mul(plus.im, minus.re))
     infinite = _is_infinite(k, z)
     y = k.select(infinite, k.fabs(_direction(k, z.im)), minus.re)
     x = k.select(infinite, _direction(k, z.re), plus.re)
     angle = trigonometric.atan2(k, y, x)
-    im = k.select(infinite, k.copysign(k.const(depth.type, INFINITY), k.neg(z.im)), hyperbolic.asinh(k, depth))
+    endless = k.copysign(k.const(depth.type, INFINITY), k.neg(z.im))
+    im = k.select(infinite, endless, _asinh_of_product(k, depth, large))
     return Complex(k.select(infinite, angle, k.mul(angle, 2.0)), im)
 
 

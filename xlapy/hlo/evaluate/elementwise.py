@@ -28,6 +28,10 @@ def add(lhs: Array, rhs: Array) -> Array:
 
 @elementwise("multiply")
 def multiply(lhs: Array, rhs: Array) -> Array:
+    """Of complex numbers part by part: numpy may round one product of two only together with the sum."""
+    if np.issubdtype(lhs.dtype, np.complexfloating):
+        a, b, c, d = lhs.real, lhs.imag, rhs.real, rhs.imag
+        return _of_parts(a * c - b * d, a * d + b * c)
     return np.multiply(lhs, rhs)  # numpy's product of booleans is `and`
 
 
@@ -39,6 +43,8 @@ def subtract(lhs: Array, rhs: Array) -> Array:
 @elementwise("divide")
 def divide(lhs: Array, rhs: Array) -> Array:
     """Integers truncate; x / 0 has all bits set; the lowest number divided by -1 is itself."""
+    if np.issubdtype(lhs.dtype, np.complexfloating):
+        return _complex_quotient(lhs, rhs)
     if not np.issubdtype(lhs.dtype, np.integer):
         return np.divide(lhs, rhs)
     safe = _nonzero(rhs)
@@ -46,6 +52,29 @@ def divide(lhs: Array, rhs: Array) -> Array:
     if np.issubdtype(lhs.dtype, np.signedinteger):
         quotient = np.where(rhs == -1, np.negative(lhs), quotient)
     return np.where(rhs == 0, np.invert(np.zeros_like(rhs)), quotient)
+
+
+def _complex_quotient(lhs: Array, rhs: Array) -> Array:
+    """With the infinities and zeros of C99's Annex G where numpy has NaN in both parts."""
+    lhs, rhs = np.broadcast_arrays(lhs, rhs)
+    quotient = np.divide(lhs, rhs)
+    a, b, c, d = lhs.real, lhs.imag, rhs.real, rhs.imag
+    endless = np.copysign(c.dtype.type(np.inf), c)
+    by_zero = (rhs == 0) & ~(np.isnan(a) & np.isnan(b))
+    quotient = np.where(by_zero, _of_parts(endless * a, endless * b), quotient)
+
+    unknown = np.isnan(quotient.real) & np.isnan(quotient.imag) & ~by_zero
+    large = unknown & (np.isinf(a) | np.isinf(b)) & np.isfinite(rhs)
+    re, im = _unit(a) * c + _unit(b) * d, _unit(b) * c - _unit(a) * d
+    quotient = np.where(large, _of_parts(np.inf * re, np.inf * im), quotient)
+    small = unknown & (np.isinf(c) | np.isinf(d)) & np.isfinite(lhs)
+    re, im = a * _unit(c) + b * _unit(d), b * _unit(c) - a * _unit(d)
+    return np.where(small, _of_parts(0 * re, 0 * im), quotient).astype(lhs.dtype)
+
+
+def _unit(part: Array) -> Array:
+    """A part of an infinite number as that of a point in the same direction."""
+    return np.asarray(np.copysign(np.isinf(part).astype(part.dtype), part))
 
 
 @elementwise("remainder")
@@ -123,12 +152,19 @@ def _integer_power(base: Array, exponent: Array) -> Array:
 def atan2(y: Array, x: Array) -> Array:
     """Of complex numbers: -i log((x + iy) / sqrt(x^2 + y^2))."""
     if np.issubdtype(y.dtype, np.complexfloating):
-        return np.asarray((-1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))).astype(y.dtype))
+        turned = _of_parts(x.real - y.imag, x.imag + y.real)
+        length = np.sqrt(multiply(x, x) + multiply(y, y))
+        logarithm = np.log(_complex_quotient(turned, length))
+        return _of_parts(logarithm.imag, -logarithm.real)
     return np.arctan2(y, x)
 
 
 @elementwise("complex")
 def complex_(real: Array, imaginary: Array) -> Array:
+    return _of_parts(real, imaginary)
+
+
+def _of_parts(real: Array, imaginary: Array) -> Array:
     real, imaginary = np.broadcast_arrays(real, imaginary)
     result = np.empty(real.shape, np.complex64 if real.dtype == np.float32 else np.complex128)
     result.real, result.imag = real, imaginary
@@ -194,14 +230,41 @@ def imag(x: Array) -> Array:
 def logistic(x: Array) -> Array:
     """For negative numbers e^x / (1 + e^x), which is still a number where e^-x would overflow."""
     if np.iscomplexobj(x):
-        return 1 / (1 + np.exp(-x))
+        return _complex_quotient(np.ones_like(x), 1 + np.exp(-x))
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x < 0, small, 1) / (1 + small)).astype(x.dtype)
 
 
 @elementwise("rsqrt")
 def rsqrt(x: Array) -> Array:
-    return 1 / np.sqrt(x)
+    """Of complex numbers a zero for an infinite root, even next to a NaN."""
+    root = np.sqrt(x)
+    if not np.issubdtype(x.dtype, np.complexfloating):
+        return 1 / root
+    zero = root.real.dtype.type(0)
+    vanishing = _of_parts(np.copysign(zero, root.real), np.copysign(zero, -root.imag))
+    return np.where(np.isinf(root), vanishing, _complex_quotient(np.ones_like(x), root))
+
+
+@elementwise("exponential-minus-one")
+def exponential_minus_one(x: Array) -> Array:
+    """Of complex numbers numpy's, but where its product is one of an infinity, and of 0 and a NaN."""
+    if not np.issubdtype(x.dtype, np.complexfloating):
+        return np.expm1(x)
+    whole = np.exp(x)
+    far = (x.real > 1) | np.isneginf(x.real)
+    return _of_parts(np.where(far, whole.real - 1, np.expm1(x).real), whole.imag)
+
+
+@elementwise("log-plus-one")
+def log_plus_one(x: Array) -> Array:
+    """Of complex numbers the logarithm of 1 + x, whose real part is log1p(re (2 + re) + im^2) / 2 where x is small."""
+    if not np.issubdtype(x.dtype, np.complexfloating):
+        return np.log1p(x)
+    far = np.log(_of_parts(1 + x.real, x.imag))
+    near = np.log1p(x.real * (2 + x.real) + x.imag * x.imag) / 2
+    small = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)
+    return _of_parts(np.where(small, near, far.real), far.imag)
 
 
 @elementwise("round-nearest-afz")
@@ -218,7 +281,7 @@ def sign(x: Array) -> Array:
         unit = np.empty_like(x)
         unit.real, unit.imag = x.real / size, x.imag / size
         undefined = np.isnan(x.real) | np.isnan(x.imag)
-        return np.where(undefined, complex(np.nan, np.nan), np.where(x == 0, 0, unit)).astype(x.dtype)
+        return np.where(undefined, complex(np.nan, np.nan), np.where(x == 0, x, unit)).astype(x.dtype)
     if np.issubdtype(x.dtype, np.integer):
         return np.sign(x)
     return np.where(np.isnan(x) | (x == 0), x, np.copysign(x.dtype.type(1), x))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from xlapy.hlo.evaluate.base import align, elementwise, evaluator
-from xlapy.hlo.evaluate.numerics import Array
+from xlapy.hlo.evaluate.numerics import Array, element_type
 
 NEGLIGIBLE = 2.0**-56
 """A term smaller than this part of its sum adds nothing."""
@@ -350,4 +350,16 @@ def next_after(start: Array, end: Array) -> Array:
     """In the type of the operands: the neighbour of a narrow float is far from that of the f32 that holds it."""
     start, end = align(start, end)
     with np.errstate(all="ignore"):
-        return np.where(start == end, end, np.nextafter(start, end))  # with the sign of `end`, if both are zero
+        step = np.nextafter if start.dtype.itemsize > 1 else _next_of_few
+        return np.where(start == end, end, step(start, end))  # with the sign of `end`, if both are zero
+
+
+def _next_of_few(start: Array, end: Array) -> Array:
+    """In a type of a byte or less, by a list of all its numbers: some of them have no zero, or only one."""
+    numbers = np.arange(256, dtype=np.uint8)[: 1 << element_type(start).bits].view(start.dtype).astype(np.float64)
+    ordered = np.unique(numbers[~np.isnan(numbers)])  # has one zero
+    x, y = start.astype(np.float64), end.astype(np.float64)
+    place = np.searchsorted(ordered, x) + np.where(x < y, 1, -1)
+    moved = ordered[np.clip(place, 0, ordered.size - 1)]
+    moved = np.where(moved == 0, np.copysign(moved, x), moved)
+    return np.where(np.isnan(x) | np.isnan(y), np.nan, moved).astype(start.dtype)

@@ -6,14 +6,12 @@ StableHLO text has most of them as operations of `chlo`; HLO text spells them as
 
 from __future__ import annotations
 
-from xlapy.hlo.element_types import BF16, F16, F32, F64, FLOAT
+from xlapy.hlo.element_types import FLOAT
 from xlapy.hlo.ops.checks import require_array
 from xlapy.hlo.ops.elementwise import binary, common_dims, require_type, unary
 from xlapy.hlo.ops.spec import ELEMENTWISE, op
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ShapeError
-
-IEEE = frozenset({F16, BF16, F32, F64})
 
 OWN = "An op of xlapy: HLO as XLA reads it has no such op."
 
@@ -29,7 +27,7 @@ unary("lgamma",             FLOAT, family=__name__, doc="the logarithm of the ab
 binary("igamma",            FLOAT, family=__name__, doc="P(a, x), the regularized lower incomplete gamma function", note=OWN)
 binary("igamma-grad-a",     FLOAT, family=__name__, doc="the derivative of igamma(a, x) by a", note=OWN)
 binary("igammac",           FLOAT, family=__name__, doc="Q(a, x) = 1 - P(a, x), the regularized upper incomplete gamma function", note=OWN)
-binary("next-after",        IEEE,  family=__name__, doc="the next number from the first operand towards the second", note=OWN)
+binary("next-after",        FLOAT, family=__name__, doc="the next number from the first operand towards the second", note=OWN)
 binary("polygamma",         FLOAT, family=__name__, doc="the derivative of digamma at the second operand, as often as the first says", note=OWN)
 binary("random-gamma-grad", FLOAT, family=__name__, doc="the derivative by a of a sample x of the gamma distribution", note=OWN)
 binary("zeta",              FLOAT, family=__name__, doc="the Hurwitz zeta function, the sum of (q + i)^-s over i = 0, 1, 2 ...", note=OWN)
