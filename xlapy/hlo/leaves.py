@@ -81,10 +81,13 @@ def bytes_leaving_with(instruction: Instruction) -> int:
     """The bytes of all results of a computation, if nobody reads those of the instruction before it ends; else 0."""
     root = instruction.parent.root
     values = [instruction]
+    met = {instruction}
     for value in values:
         if (value is not root and not value.users) or not all(map(is_name, value.users)):
             return 0
-        values.extend(value.users)
+        following = dict.fromkeys(user for user in value.users if user not in met)  # paths part and meet again
+        values.extend(following)
+        met.update(following)
     return root.shape.bytes
 
 
