@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from xlapy.codegen.arrays import Array
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.indexing import Indexing
-from xlapy.codegen.ir import Value
+from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import fetched_below
 from xlapy.codegen.kernels.wide_blocks import (
     MOST_BYTES,
@@ -62,7 +63,7 @@ class WideBlocks:
 
         def fold(row: Value, rows: int) -> VectorFold:
             starts = [k.mul(k.add(row, number), row_bytes) for number in range(rows)]
-            arrays = [[replace(array, pointer=k.gep(array.pointer, start)) for array in inputs] for start in starts]
+            arrays = [[replace(array, pointer=begin_of_row(k, array, start)) for array in inputs] for start in starts]
 
             def of_vector(vector: Value, state: Sequence[Element]) -> Sequence[Element]:
                 column = k.mul(vector, lanes)
@@ -81,3 +82,11 @@ class WideBlocks:
             (value,) = self._values.load(vectors.index)
             place = k.add(result, k.mul(vectors.index, lanes))
             problem.result.store(self._ix, problem.place(self._ix, place), value)
+
+
+def begin_of_row(k: KernelBuilder, array: Array, start: Value) -> Value:
+    """Where a row begins that is `start` bytes behind the first one.
+
+    LLVM would save registers by adding up from row to row for each vector: as many instructions again as there are
+    rows, so that a core has fewer loads under way (sums of columns of f32: 6 % slower on one)."""
+    return k.opaque(k.gep(array.pointer, start))
