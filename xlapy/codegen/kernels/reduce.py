@@ -24,9 +24,9 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.choosing import Choosing
 from xlapy.codegen.kernels.fetching import fetched_beside, fetched_by_rows
-from xlapy.codegen.kernels.float_order import FloatOrder, finds_integers_sooner
 from xlapy.codegen.kernels.fold_results import store_results, stored_results
-from xlapy.codegen.kernels.folding import folding, only
+from xlapy.codegen.kernels.folding import folding
+from xlapy.codegen.kernels.lane_folds import is_found_in_order, lane_fold
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below, widest_lanes
 from xlapy.codegen.kernels.wide_blocks import (
     PAGE_BYTES,
@@ -127,7 +127,7 @@ def plan_reduce(
     size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
-    in_order = across and combiner is not None and _is_found_in_order(combiner, target)
+    in_order = across and is_found_in_order(reduce, target)
     widths = WIDE_ACCUMULATORS[in_order:] if combiner is not None and last in kept else ()
     vectors = (
         _vectors_of_choice(size, lanes, target)
@@ -184,13 +184,6 @@ def _vectors_of_memory(reduce: Instruction, size: int, lanes: int, groups: int) 
     """How many vectors of results make a wide block."""
     values = sum(register_type(leaf.type).bytes for leaf in reduce.shape.leaves())
     return vectors_of_block(size, lanes, groups, reduce.operands[0].shape.type.bytes, values)
-
-
-def _is_found_in_order(combiner: Instruction, target: Target) -> bool:
-    """An extremum of floats, on a processor that finds those of integers sooner."""
-    type = register_type(combiner.shape.type)
-    is_extremum = combiner.opcode in ("maximum", "minimum") and type.is_float and not combiner.shape.type.is_complex
-    return is_extremum and finds_integers_sooner(type, target)
 
 
 def _vectors_along(members: Collection[Instruction], *, is_fetched: bool) -> int:
@@ -311,7 +304,7 @@ def _across(
     inner = next((dim for dim in reversed(plan.folded) if plan.input_shape.dims[dim] > 1), None)
     if inner is not None:
         arrays = fetched_by_rows(arrays, plan.input_shape.dims, inner, width)
-    combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
+    combine = lane_fold(k, plan.computation, in_order=plan.in_order)
     initial = [splat(k, init, plan.lanes) for _ in columns for init in combine.start(inits)]
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
@@ -344,7 +337,7 @@ def _across_memory(
     last, block, positions = _block_of(k, plan, unit)
     first = first_column(k, block, plan.lanes * plan.vectors, k.const(I64, dims[last]))
     count = k.const(I64, plan.vectors)
-    combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
+    combine = lane_fold(k, plan.computation, in_order=plan.in_order)
     values = BlockValues(k, combine.start(inits), plan.lanes, plan.vectors)
     *around, inner = [dim for dim in plan.folded if dims[dim] > 1]
     arrays = fetched_beside(k, arrays, dims, inner, plan.rows)
@@ -375,34 +368,6 @@ def _across_memory(
         own = combine.finish(values.load(vectors.index))
         index = _result_index(plan, {**positions, last: column(vectors.index)})
         store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
-
-
-class _LaneFold(Record):
-    """What each lane does that folds a result of its own: what it begins with, its next state, and the result."""
-
-    start: Callable[[Sequence[Element]], Sequence[Element]]
-    step: Callable[[Sequence[Element], Sequence[Element]], Sequence[Element]]
-    finish: Callable[[Sequence[Element]], Sequence[Element]]
-
-
-def _by_region(k: KernelBuilder, plan: ReducePlan) -> _LaneFold:
-    def step(running: Sequence[Element], elements: Sequence[Element]) -> Sequence[Element]:
-        return emit_region(k, plan.computation, [*running, *elements], unrounded=True)
-
-    return _LaneFold(lambda inits: inits, step, lambda results: results)
-
-
-def _in_order(k: KernelBuilder, plan: ReducePlan) -> _LaneFold:
-    combiner = sole_operation(plan.computation)
-    assert combiner is not None
-    order = FloatOrder(k, register_type(combiner.shape.type), combiner.opcode == "maximum")
-
-    def step(running: Sequence[Element], elements: Sequence[Element]) -> Sequence[Element]:
-        return [order.extreme(only(running[0]), order.encode(only(elements[0])))]
-
-    return _LaneFold(
-        lambda inits: [order.encode(only(inits[0]))], step, lambda results: [order.decode(only(results[0]))]
-    )
 
 
 def _one_by_one(

@@ -18,8 +18,9 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.columns import ColumnPlan
+from xlapy.codegen.kernels.columns import ColumnPlan, bytes_to_next, fetching_next
 from xlapy.codegen.kernels.loop import power_of_two_below
+from xlapy.codegen.kernels.tasks import LEAST_LONG_TASKS
 from xlapy.codegen.kernels.wide_blocks import (
     LEAST_PIECE_BYTES,
     MOST_BYTES,
@@ -29,7 +30,6 @@ from xlapy.codegen.kernels.wide_blocks import (
     WideFold,
     is_in_memory,
 )
-from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, memory_type, register_type, rounded, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.cost import TRANSCENDENTAL
@@ -55,6 +55,12 @@ class WideColumnPlan(Record):
     def strips(self) -> int:
         """How many lie side by side."""
         return self.narrow.space.dims[-1] // self.width
+
+    @property
+    def units_per_row(self) -> int:
+        """That tasks have at the least: all strips that lie side by side, where many of these lie one below the other.
+        The first strip of a task is the only one that nobody fetches before it is read."""
+        return self.strips if self.units >= self.strips * LEAST_LONG_TASKS else 1
 
     @property
     def units(self) -> int:
@@ -96,17 +102,20 @@ def emit_wide_columns(
     begin: Value,
     end: Value,
 ) -> None:
-    """Writes the kernel over strips [begin, end). Nothing is fetched but by the processor: it is slower where the first
-    sweep asks for the rows to come (variances on a Zen 5, one core: 27 GB/s without, 24 with 1 KB of each row ahead,
-    22 with the rows below, too)."""
+    """Writes the kernel over strips [begin, end). What a strip reads is fetched while the one before it is folded for
+    the second time, and else by the processor: it is slower where the first sweep asks for the rows to come (variances
+    on a Zen 5, one core: 27 GB/s without, 24 with 1 KB of each row ahead, 22 with the rows below, too)."""
     arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
     lanes, graph = plan.narrow.lanes, ElementGraph(Indexing(k, 1), arrays)
-    values = [
-        BlockValues(k, graph.values([(reduce.operands[1], SCALAR) for reduce in sweep]), lanes, plan.vectors)
-        for sweep in plan.narrow.sweeps
-    ]
+
+    def starts(sweep: Sequence[Instruction]) -> list[Element]:
+        inits = graph.values([(reduce.operands[1], SCALAR) for reduce in sweep])
+        folds = [plan.narrow.lane_fold(k, reduce) for reduce in sweep]
+        return [fold.start([init])[0] for fold, init in zip(folds, inits, strict=True)]
+
+    values = [BlockValues(k, starts(sweep), lanes, plan.vectors) for sweep in plan.narrow.sweeps]
     with k.loop(begin, end) as units:
-        strip = _WideStrip(k, plan, arrays, values, units.index)
+        strip = _WideStrip(k, plan, arrays, values, units.index, end)
         for number in range(len(values)):
             strip.fold(number)
         strip.store(outputs)
@@ -122,6 +131,7 @@ class _WideStrip:
         arrays: Mapping[Instruction, Array],
         values: Sequence[BlockValues],
         unit: Value,
+        end: Value,
     ) -> None:
         self.k = k
         self.plan = plan.narrow
@@ -136,25 +146,36 @@ class _WideStrip:
         outer = [dim for dim in space.kept if dim != len(space.dims) - 1]
         self.outer = dict(zip(outer, scalar.delinearize(outside, [space.dims[dim] for dim in outer]), strict=True))
         self.first = k.mul(strip.start, plan.width)
+        self.to_next = self._bytes_to_next(strip, plan, k.sub(end, unit))
+
+    def _bytes_to_next(self, strip: Coordinate, plan: WideColumnPlan, left: Value) -> dict[Instruction, Value]:
+        """To what the next strip reads. Nothing where none is `left` of a task: another core may have the next one, and
+        so much that is read twice makes memory slower for all."""
+        k = self.k
+        has_next = k.compare("gt", left, 1)
+        found = bytes_to_next(k, plan.narrow, strip, plan.strips, plan.width)
+        return {operand: k.select(has_next, to_next, 0) for operand, to_next in found.items()}
 
     def fold(self, number: int) -> None:
         """Folds down the columns what the reduces of a sweep fold."""
         k, reduces, values = self.k, self.plan.sweeps[number], self.values[number]
         wanted = [reduce.operands[0] for reduce in reduces]
+        folds = [self.plan.lane_fold(k, reduce) for reduce in reduces]
         inner = next(dim for dim in self.plan.space.folded if self.plan.space.dims[dim] > 1)
+        arrays = fetching_next(self.plan, self.arrays, self.to_next, number)
 
         def fold(begin: Value, rows: int) -> VectorFold:
             places = [Coordinate(k.add(begin, below)) for below in range(rows)]
 
             def of_vector(vector: Value, state: Sequence[Element]) -> Sequence[Element]:
-                graph = ElementGraph(self.ix, self.arrays, self._per_column(vector, number, wanted))
+                graph = ElementGraph(self.ix, arrays, self._per_column(vector, number, wanted))
                 for place in places:
                     index = self._index(vector, {inner: place})
                     elements = graph.values([(value, index) for value in wanted])
                     state = [
                         splat(k, folded, self.ix.lanes)
-                        for reduce, old, element in zip(reduces, state, elements, strict=True)
-                        for folded in emit_region(k, reduce.called[0], [old, element], unrounded=True)
+                        for each, old, element in zip(folds, state, elements, strict=True)
+                        for folded in each.step([old], [element])
                     ]
                 return state
 
@@ -177,9 +198,9 @@ class _WideStrip:
         """What `wanted` take of which a column has one value: results of the sweeps before one, and what is made from
         them."""
         known = {
-            reduce: rounded(self.k, element, reduce.shape.type)
+            reduce: rounded(self.k, self.plan.lane_fold(self.k, reduce).finish([state])[0], reduce.shape.type)
             for reduces, values in zip(self.plan.sweeps[:sweep], self.values, strict=False)
-            for reduce, element in zip(reduces, values.load(vector), strict=True)
+            for reduce, state in zip(reduces, values.load(vector), strict=True)
         }
         made = [
             value

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.columns import emit_columns, plan_columns
+from xlapy.codegen.kernels.columns import TASKS_PER_CORE, emit_columns, plan_columns
 from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan, emit_wide_columns, plan_wide_columns
@@ -65,7 +65,15 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
         emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
     own_bytes = 0 if plan.fits_stack else plan.scratch_bytes
-    kernel = Kernel(plan.units, plan.bytes_per_unit, body, own_bytes=own_bytes)
+    least = -(-plan.units // (TASKS_PER_CORE * situation.target.cores)) if own_bytes else 1
+    kernel = Kernel(
+        plan.units,
+        plan.bytes_per_unit,
+        body,
+        own_bytes=own_bytes,
+        least_units=least,
+        has_long_tasks=plan.is_short,
+    )
     call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes)
     return kernel if call is None else replace(kernel, body=call)
 
@@ -74,4 +82,4 @@ def _wide_columns_kernel(operands: Sequence[Instruction], plan: WideColumnPlan) 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_wide_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.units_per_row, has_long_tasks=True)
