@@ -79,12 +79,13 @@ class FourierPass(Record):
     @property
     def blocks(self) -> int:
         """Units into which a group is cut. The memory for columns takes a part of the second-level cache, through which
-        operand and result pass too; of the first one, if that is where they become neighbours."""
+        operand and result pass too; of the first one, if that is where they become neighbours. No unit has less than a
+        vector: what it would store beyond its columns belongs to the next."""
         lanes = self.target.lanes(8 * self.real_bytes)
         cache = self.target.l2_bytes // PARTS_OF_CACHE if self.has_neighbours else self.target.l1_bytes
         fitting = cache // (4 * self.real_bytes * rows_in_work(self.work_length))
         widest = max(lanes, min(MOST_COLUMNS, power_of_two_below(max(fitting, 1))))
-        return -(-self.columns // widest)
+        return min(-(-self.columns // widest), max(self.columns // lanes, 1))
 
     @property
     def has_neighbours(self) -> bool:

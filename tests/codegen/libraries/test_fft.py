@@ -153,6 +153,14 @@ def test_dimensions(kind: FftType, target: str) -> None:
             check(kind, shape, count, target, double=number % 2 == count % 2, at_end=number % 2 == 0)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(512, 40), (1024, 29), (100, 70)])
+def test_units_leave_the_columns_beside_them_alone(shape: tuple[int, int], target: str) -> None:
+    """What is left of a vector when columns are cut into units."""
+    for double in (False, True):
+        check(FftType.FFT, shape, 2, target, double=double, at_end=double)
+
+
 def test_threads_do_not_change_a_bit() -> None:
     for kind, shape, count in (
         (FftType.FFT, (300, 256), 2),
