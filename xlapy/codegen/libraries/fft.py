@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
@@ -129,11 +130,18 @@ def _emit_units(module: Module, type: IRType, kind: str, attributes: str) -> Non
             coming = k.add(units.index, number("ahead"))
             group, first, _ = _columns_of(k, coming, columns, blocks)
             distance = k.add(k.mul(group, number("operand_group")), k.mul(first, number("operand_column")))
-            fetched = k.gep(operand, distance, type.bytes)
-            with k.loop(0, number("steps")) as steps:
-                _fetch_part(k, type, fetched, steps.index, number)
-                step = k.gep(k.gep(numbers, len(PASS_NUMBERS), 8), steps.index, 8 * len(STEP_NUMBERS))
-                _take_step(k, type, kind, step, places, table, width, fetched)
+            unit = _Unit(places, table, width, k.gep(operand, distance, type.bytes))
+            first, fetched = k.gep(numbers, len(PASS_NUMBERS), 8), k.const(I64, 0)
+            with k.loop(0, number("rounds"), carry=[first, fetched]) as rounds:
+                first, fetched = rounds.values
+                together, parts = (_step_number(k, first, name) for name in ("together", "parts"))
+                with k.loop(0, parts, carry=[fetched]) as part:
+                    with k.loop(0, together, carry=part.values) as steps:
+                        steps.next = [_fetch_rows(k, type, unit.coming, steps.values[0], number)]
+                        step = k.gep(first, steps.index, 8 * len(STEP_NUMBERS))
+                        _take_step(k, type, kind, step, part.index, unit)
+                    part.next = steps.results
+                rounds.next = [k.gep(first, together, 8 * len(STEP_NUMBERS)), part.results[0]]
         with k.if_(k.compare("ne", number("past_caches"), 0)):
             k.fence()
 
@@ -150,22 +158,44 @@ def _columns_of(k: KernelBuilder, unit: Value, columns: Value, blocks: Value) ->
     return k.if_else(k.compare("eq", blocks, 1), lambda: [unit, k.const(I64, 0), columns], cut)
 
 
-def _fetch_part(k: KernelBuilder, type: IRType, place: Value, step: Value, number: Callable[[str], Value]) -> None:
-    """Starts to fetch the part of a unit's operand that is fetched with a step: arithmetic covers the time it takes."""
-    rows, steps = number("fetched_rows"), number("steps")
-    begin, end = (k.udiv(k.mul(rows, each), steps) for each in (step, k.add(step, 1)))
+class _Unit(NamedTuple):
+    """What the steps of a unit share."""
+
+    places: Value  # where the arrays begin, of the unit or of the task
+    table: Value
+    width: Value  # columns
+    coming: Value  # the operand of a unit to come
+
+
+def _fetch_rows(k: KernelBuilder, type: IRType, place: Value, begin: Value, number: Callable[[str], Value]) -> Value:
+    """Starts to fetch the rows of a unit's operand that are fetched with a step, from `begin` on: arithmetic covers the
+    time it takes. Returns where they end."""
+    end = k.smin(k.add(begin, number("fetched_with_step")), number("fetched_rows"))
     with k.loop(begin, end) as loop, k.loop(0, number("fetched_bytes"), CACHE_LINE) as lines:
         row = k.gep(place, k.mul(loop.index, number("fetched_pitch")), type.bytes)
         k.prefetch(k.gep(row, lines.index), 1, level=2)
+    return end
 
 
-def _take_step(
-    k: KernelBuilder, type: IRType, kind: str, step: Value, places: Value, table: Value, width: Value, coming: Value
-) -> None:
-    numbers = {name: k.load(k.gep(step, index, 8), I64) for index, name in enumerate(STEP_NUMBERS[:6])}
+def _step_number(k: KernelBuilder, step: Value, name: str) -> Value:
+    return k.load(k.gep(step, STEP_NUMBERS.index(name), 8), I64)
+
+
+def _take_step(k: KernelBuilder, type: IRType, kind: str, step: Value, part: Value, unit: _Unit) -> None:
+    """Takes a step for a part of the unit."""
+
+    def number(name: str) -> Value:
+        return _step_number(k, step, name)
+
+    def moved(place: Value, name: str, size: int = type.bytes) -> Value:
+        return k.gep(place, k.mul(part, number(f"{name}_part")), size)
+
     source, target = (
-        k.gep(k.load(k.gep(places, numbers[side], PTR.bytes), PTR), numbers[f"{side}_offset"], type.bytes)
+        moved(
+            k.gep(k.load(k.gep(unit.places, number(side), PTR.bytes), PTR), number(f"{side}_offset"), type.bytes), side
+        )
         for side in ("source", "target")
     )
-    function = k.load(k.gep(k.function_pointer(f"fft_{kind}_steps"), numbers["kind"], PTR.bytes), PTR)
-    k.call(function, [source, target, table, step, width, coming])
+    function = k.load(k.gep(k.function_pointer(f"fft_{kind}_steps"), number("kind"), PTR.bytes), PTR)
+    table, coming = moved(unit.table, "roots"), moved(unit.coming, "fetched", 1)
+    k.call(function, [source, target, table, step, unit.width, coming])
