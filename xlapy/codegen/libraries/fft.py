@@ -131,17 +131,7 @@ def _emit_units(module: Module, type: IRType, kind: str, attributes: str) -> Non
             group, first, _ = _columns_of(k, coming, columns, blocks)
             distance = k.add(k.mul(group, number("operand_group")), k.mul(first, number("operand_column")))
             unit = _Unit(places, table, width, k.gep(operand, distance, type.bytes))
-            first, fetched = k.gep(numbers, len(PASS_NUMBERS), 8), k.const(I64, 0)
-            with k.loop(0, number("rounds"), carry=[first, fetched]) as rounds:
-                first, fetched = rounds.values
-                together, parts = (_step_number(k, first, name) for name in ("together", "parts"))
-                with k.loop(0, parts, carry=[fetched]) as part:
-                    with k.loop(0, together, carry=part.values) as steps:
-                        steps.next = [_fetch_rows(k, type, unit.coming, steps.values[0], number)]
-                        step = k.gep(first, steps.index, 8 * len(STEP_NUMBERS))
-                        _take_step(k, type, kind, step, part.index, unit)
-                    part.next = steps.results
-                rounds.next = [k.gep(first, together, 8 * len(STEP_NUMBERS)), part.results[0]]
+            _take_rounds(_Interpreter(k, type, kind, numbers), unit)
         with k.if_(k.compare("ne", number("past_caches"), 0)):
             k.fence()
 
@@ -167,35 +157,68 @@ class _Unit(NamedTuple):
     coming: Value  # the operand of a unit to come
 
 
-def _fetch_rows(k: KernelBuilder, type: IRType, place: Value, begin: Value, number: Callable[[str], Value]) -> Value:
+class _Interpreter(NamedTuple):
+    """What reads the numbers of a pass and its steps."""
+
+    k: KernelBuilder
+    type: IRType
+    kind: str
+    numbers: Value
+
+    def of_pass(self, name: str) -> Value:
+        return _number(self.k, self.numbers, name)
+
+    def of_step(self, step: Value, name: str) -> Value:
+        return self.k.load(self.k.gep(step, STEP_NUMBERS.index(name), 8), I64)
+
+
+def _take_rounds(i: _Interpreter, unit: _Unit) -> None:
+    """All steps, and fetches rows of the unit to come meanwhile. Most rounds have one part, which needs no arithmetic:
+    3 % of the time of 256 numbers."""
+    k = i.k
+    begin = [k.gep(i.numbers, len(PASS_NUMBERS), 8), k.const(I64, 0)]
+    with k.loop(0, i.of_pass("rounds"), carry=begin) as rounds:
+        first, fetched = rounds.values
+        together, parts = i.of_step(first, "together"), i.of_step(first, "parts")
+
+        def take_all(part: Value | None, fetched: Value) -> Value:
+            with k.loop(0, together, carry=[fetched], runs=True) as steps:
+                steps.next = [_fetch_rows(i, unit.coming, steps.values[0])]
+                _take_step(i, k.gep(first, steps.index, 8 * len(STEP_NUMBERS)), part, unit)
+            return steps.results[0]
+
+        def take_parts() -> list[Value]:
+            with k.loop(0, parts, carry=[fetched], runs=True) as loop:
+                loop.next = [take_all(loop.index, loop.values[0])]
+            return loop.results
+
+        (end,) = k.if_else(k.compare("eq", parts, 1), lambda: [take_all(None, fetched)], take_parts)
+        rounds.next = [k.gep(first, together, 8 * len(STEP_NUMBERS)), end]
+
+
+def _fetch_rows(i: _Interpreter, place: Value, begin: Value) -> Value:
     """Starts to fetch the rows of a unit's operand that are fetched with a step, from `begin` on: arithmetic covers the
     time it takes. Returns where they end."""
-    end = k.smin(k.add(begin, number("fetched_with_step")), number("fetched_rows"))
-    with k.loop(begin, end) as loop, k.loop(0, number("fetched_bytes"), CACHE_LINE) as lines:
-        row = k.gep(place, k.mul(loop.index, number("fetched_pitch")), type.bytes)
+    k, size = i.k, i.type.bytes
+    end = k.smin(k.add(begin, i.of_pass("fetched_with_step")), i.of_pass("fetched_rows"))
+    with k.loop(begin, end) as loop, k.loop(0, i.of_pass("fetched_bytes"), CACHE_LINE) as lines:
+        row = k.gep(place, k.mul(loop.index, i.of_pass("fetched_pitch")), size)
         k.prefetch(k.gep(row, lines.index), 1, level=2)
     return end
 
 
-def _step_number(k: KernelBuilder, step: Value, name: str) -> Value:
-    return k.load(k.gep(step, STEP_NUMBERS.index(name), 8), I64)
+def _take_step(i: _Interpreter, step: Value, part: Value | None, unit: _Unit) -> None:
+    """Takes a step for a part of the unit, or for all of it."""
+    k, size = i.k, i.type.bytes
 
+    def moved(place: Value, name: str, size: int = size) -> Value:
+        return place if part is None else k.gep(place, k.mul(part, i.of_step(step, f"{name}_part")), size)
 
-def _take_step(k: KernelBuilder, type: IRType, kind: str, step: Value, part: Value, unit: _Unit) -> None:
-    """Takes a step for a part of the unit."""
+    def place(side: str) -> Value:
+        array = k.load(k.gep(unit.places, i.of_step(step, side), PTR.bytes), PTR)
+        return moved(k.gep(array, i.of_step(step, f"{side}_offset"), size), side)
 
-    def number(name: str) -> Value:
-        return _step_number(k, step, name)
-
-    def moved(place: Value, name: str, size: int = type.bytes) -> Value:
-        return k.gep(place, k.mul(part, number(f"{name}_part")), size)
-
-    source, target = (
-        moved(
-            k.gep(k.load(k.gep(unit.places, number(side), PTR.bytes), PTR), number(f"{side}_offset"), type.bytes), side
-        )
-        for side in ("source", "target")
-    )
-    function = k.load(k.gep(k.function_pointer(f"fft_{kind}_steps"), number("kind"), PTR.bytes), PTR)
+    steps = k.function_pointer(f"fft_{i.kind}_steps")
+    function = k.load(k.gep(steps, i.of_step(step, "kind"), PTR.bytes), PTR)
     table, coming = moved(unit.table, "roots"), moved(unit.coming, "fetched", 1)
-    k.call(function, [source, target, table, step, unit.width, coming])
+    k.call(function, [place("source"), place("target"), table, step, unit.width, coming])
