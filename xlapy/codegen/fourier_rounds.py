@@ -176,17 +176,24 @@ def rounds_of(radices: Radices, width: int, lanes: int, near: int) -> tuple[Roun
     `near` complex numbers in all; without such, each stage is a round.
 
     Of several ways, that with the longest last round: what it writes goes to memory while more is computed."""
-    lengths = _compositions(len(radices)) if near else [(1,) * len(radices)]
-    choices = [_rounds(radices, each, width, lanes, near) for each in lengths]
-    return min((rounds for rounds in choices if rounds), key=lambda rounds: (len(rounds), -len(rounds[-1].radices)))
+    if near:
+        for lengths in _compositions(len(radices)):
+            if rounds := _rounds(radices, lengths, width, lanes, near):
+                return rounds
+    return _rounds(radices, (1,) * len(radices), width, lanes, near) or ()
 
 
+@functools.lru_cache(maxsize=16)
 def _compositions(count: int) -> Sequence[tuple[int, ...]]:
-    """All ways to write a number as a sum of numbers up to that of stages in a round."""
-    if not count:
-        return [()]
-    parts = range(1, min(count, MOST_STAGES) + 1)
-    return [(part, *rest) for part in parts for rest in _compositions(count - part)]
+    """All ways to write a number as a sum of numbers up to that of stages in a round, the best for rounds first."""
+    sums: list[tuple[int, ...]] = [()]
+    done = []
+    while sums:
+        begun = sums.pop()
+        rest = count - sum(begun)
+        done += [] if rest else [begun]
+        sums += [(*begun, part) for part in range(1, min(rest, MOST_STAGES) + 1)]
+    return sorted(done, key=lambda parts: (len(parts), -parts[-1], parts))
 
 
 def _rounds(radices: Radices, lengths: Sequence[int], width: int, lanes: int, near: int) -> tuple[Round, ...] | None:

@@ -381,8 +381,9 @@ class Composer:
 
     def _roots(self, stage: Stage) -> Array:
         """The roots for outputs 1 ... of butterflies, for each position, those of one part after another."""
-        powers = np.arange(1, stage.radix)[:, None] * stage.positions * stage.run
-        return np.asarray(self._circle(stage.radix * stage.positions.size * stage.run)[powers])
+        positions = stage.positions * stage.run
+        powers = np.arange(1, stage.radix)[:, None] * positions
+        return np.asarray(self._circle(stage.radix * positions.size * stage.run)[powers])
 
     def _circle(self, length: int) -> Array:
         """All roots of unity of an order, which the stages of a transform share."""
