@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from xlapy.codegen.fourier_rounds import MOST_NEAR_BUFFERS, Round, Stage, rounds_of
 from xlapy.codegen.fourier_tables import Tables, chirp, fill_vectors, radices_of, roots_of_unity, smooth_length
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.fft_record import (
@@ -33,6 +34,9 @@ Array = np.ndarray[Any, Any]
 Factors = tuple[float, float]
 """What real and imaginary parts are multiplied by."""
 
+Step = tuple[int, ...]
+"""The numbers of a step."""
+
 PLAIN: Factors = (1.0, 1.0)
 CONJUGATE: Factors = (1.0, -1.0)
 
@@ -44,6 +48,7 @@ class Place(Record):
     offset: int
     row_pitch: int  # from element to element of a transform
     column_pitch: int  # from transform to transform
+    plane: int = 0  # from real to imaginary parts, in scratch memory
 
     @property
     def is_scratch(self) -> bool:
@@ -69,6 +74,10 @@ class Block(Record):
     fills_vectors: bool
     """Operand and result have enough neighbours, along rows or columns, to be read and written by vectors."""
 
+    near: int
+    """Complex numbers of all near buffers, which a cache holds that is nearer than the one for whole units; 0 if there
+    is none or no need (`fourier_rounds`)."""
+
     @property
     def is_row(self) -> bool:
         return self.width == 1
@@ -89,7 +98,7 @@ class Block(Record):
 
     @property
     def memory(self) -> int:
-        return 2 * self.buffer
+        return 2 * self.buffer + (2 * self.near + MOST_NEAR_BUFFERS * 4 * _ALIGNMENT if self.near else 0)
 
 
 _ALIGNMENT = 16  # real numbers
@@ -110,7 +119,7 @@ def rows_in_work(length: int) -> int:
     return length if radices_of(length, 1) is not None else smooth_length(2 * length - 1)
 
 
-def _named(step: tuple[int, ...]) -> dict[str, int]:
+def _named(step: Step) -> dict[str, int]:
     return dict(zip(STEP_NUMBERS, step, strict=True))
 
 
@@ -125,7 +134,27 @@ class Composer:
         self._names = list(self._kinds)
         self._has_short = has_short_stages(target)
         self._circles: dict[int, Array] = {}
-        self.steps: list[tuple[int, ...]] = []
+        self._rounds: list[tuple[int, list[Step]]] = []
+        self._begin_round()
+
+    @property
+    def rounds(self) -> list[list[Step]]:
+        """The steps of each round; the first of them says how many they are, and how often they are taken."""
+        found = []
+        for parts, (first, *others) in ((parts, steps) for parts, steps in self._rounds if steps):
+            head = _named(first) | {"together": 1 + len(others), "parts": parts}
+            found.append([tuple(head.values()), *others])
+        return found
+
+    @property
+    def calls(self) -> int:
+        """How often a step is taken for a unit."""
+        return sum(parts * len(steps) for parts, steps in self._rounds)
+
+    def _begin_round(self, parts: int = 1) -> None:
+        """What follows is done for so many parts; what is done once for all may go on with others that are."""
+        if parts > 1 or not self._rounds or self._rounds[-1][0] > 1:
+            self._rounds.append((parts, []))
 
     def _step(self, kind: str, source: Place, target: Place, factors: Factors = PLAIN, /, **numbers: int) -> None:
         values = {
@@ -134,28 +163,30 @@ class Composer:
             "source_offset": source.offset,
             "target": target.array,
             "target_offset": target.offset,
-            "source_plane": self._block.plane,
-            "target_plane": self._block.plane,
+            "source_plane": source.plane,
+            "target_plane": target.plane,
             "re_factor": _bits(factors[0]),
             "im_factor": _bits(factors[1]),
             "past_caches": int(self._past_caches and not target.is_scratch),
             **numbers,
         }
-        self.steps.append(tuple(values.get(name, 0) for name in STEP_NUMBERS))
+        self._rounds[-1][1].append(tuple(values.get(name, 0) for name in STEP_NUMBERS))
 
     def fetch_with_vectors(self, bytes: int) -> None:
         """Spreads the fetching of an operand over the vectors of all stages, the same for each; for single rows. What
         is more than vectors fetch is at its end, where the processor has seen by then what is read."""
-        vectors = [self._vectors_of(step) for step in self.steps]
-        lines = -(-bytes // (max(1, sum(vectors)) * CACHE_LINE))
+        vectors = sum(parts * self._vectors_of(step) for parts, steps in self._rounds for step in steps)
+        lines = -(-bytes // (max(1, vectors) * CACHE_LINE))
         part = min(lines, FETCHED_LINES) * CACHE_LINE
         begin = 0
-        for number, (step, count) in enumerate(zip(self.steps, vectors, strict=True)):
-            fetched = {"fetched": begin, "fetched_bytes": part if count else 0}
-            self.steps[number] = tuple({**_named(step), **fetched}.values())
-            begin += part * count
+        for parts, steps in self._rounds:
+            for number, step in enumerate(steps):
+                count = self._vectors_of(step)
+                fetched = {"fetched": begin, "fetched_bytes": part if count else 0, "fetched_part": part * count}
+                steps[number] = tuple((_named(step) | fetched).values())
+                begin += parts * part * count
 
-    def _vectors_of(self, step: tuple[int, ...]) -> int:
+    def _vectors_of(self, step: Step) -> int:
         """How many vectors a step fetches with."""
         numbers = _named(step)
         lanes, count = self._block.lanes, numbers["count"]
@@ -171,7 +202,7 @@ class Composer:
 
     def _buffer(self, number: int) -> Place:
         offset = number * self._block.buffer + self._block.front
-        return Place(SCRATCH, offset, 2 * self._block.width, 2)
+        return Place(SCRATCH, offset, 2 * self._block.width, 2, self._block.plane)
 
     def _other(self, place: Place) -> Place:
         """A buffer that is not at `place`."""
@@ -259,71 +290,100 @@ class Composer:
         after: Factors = PLAIN,
         to: Place | None = None,
     ) -> Place:
-        block, width = self._block, self._block.width
-        first, *middle, last = radices
-        self._first(source, length, first, before)
-        current = self._other(source)
-        rest, run = length // first, first
-        for radix in middle:
-            following = self._other(current)
-            self._middle(current, following, radix, rest // radix, run)
-            current, rest, run = following, rest // radix, run * radix
-        target = to or self._other(current)
-        numbers = {"source_distance": run * width, "target_distance": run * target.row_pitch}
-        if block.is_row or target.is_scratch:
-            numbers |= {"count": 1, "inner": run * width}
-        else:
-            numbers |= {"count": run, "source_step": width, "target_step": target.row_pitch}
-        self._step(f"last{last}", current, target, after, **numbers)
-        return target
-
-    def _first(self, source: Place, length: int, radix: int, factors: Factors) -> None:
-        """The stage with runs of 1, into a buffer that is not the source."""
-        block, positions, target = self._block, length // radix, self._other(source)
-        roots = self._roots(length, radix, 1)
-        distance = {"source_distance": positions * source.row_pitch, "count": positions}
-        if block.is_row:
-            self._step(f"first_row{radix}", source, target, factors, roots=self._row_vectors(roots), **distance)
-            return
-        self._step(
-            f"first{radix}",
-            source,
-            target,
-            factors,
-            inner=self._width(source),
-            source_step=source.row_pitch,
-            target_step=radix * block.width,
-            target_distance=block.width,
-            roots=self._tables.add(roots.T),
-            **distance,
-        )
-
-    def _middle(self, source: Place, target: Place, radix: int, positions: int, run: int) -> None:
         block = self._block
-        length, row = positions * radix * run, run * block.width
-        numbers = {"source_distance": positions * row, "target_distance": row, "inner": row}
-        if block.is_row and run < block.lanes and (kind := self._short_kind(radix, positions, run)):
-            used = block.lanes // run * run
-            roots = np.repeat(self._roots(length, radix, run), run, axis=1)
-            numbers |= {"source_step": used, "target_step": radix * used, "count": -(-positions * run // used)}
-            begin = self._vectors(roots, range(0, positions * run, used))
-            self._step(kind, source, target, roots=begin, **numbers)
+        rounds = rounds_of(tuple(radices), block.width, block.lanes, block.near)
+        current = source
+        for number, round in enumerate(rounds):
+            ends = number == len(rounds) - 1
+            target = to if to and ends else self._other(current)
+            self._begin_round(round.parts)
+            for stage in round.stages:
+                goal = target if stage.ends_round else self._near(round, stage.index % MOST_NEAR_BUFFERS)
+                if number == stage.index == 0:
+                    self._first(stage, current, goal, before)
+                elif ends and stage.ends_round:
+                    self._last(stage, current, goal, after)
+                else:
+                    self._middle(stage, current, goal)
+                current = goal
+        self._begin_round()
+        return current
+
+    def _near(self, round: Round, number: int) -> Place:
+        """A near buffer of a round."""
+        size = round.radix * round.run_part * round.positions_part * self._block.width
+        plane = _aligned(size) + _ALIGNMENT
+        return Place(SCRATCH, 2 * self._block.buffer + 2 * number * plane, 2 * self._block.width, 2, plane)
+
+    def _first(self, stage: Stage, source: Place, target: Place, factors: Factors) -> None:
+        """The stage with runs of 1, into a buffer that is not the source."""
+        block, radix, pitch = self._block, stage.radix, source.row_pitch
+        roots = self._roots(stage)
+        if block.is_row:
+            numbers = {"source_distance": stage.source_distance * pitch, "count": stage.count}
+            self._step(f"first_row{radix}", source, target, factors, roots=self._row_vectors(roots), **numbers)
             return
-        roots = self._roots(length, radix, run)
-        numbers |= {"source_step": row, "target_step": radix * row, "count": positions}
+        numbers = self._distances(stage) | {
+            "source_step": stage.source_step * pitch,
+            "source_distance": stage.source_distance * pitch,
+            "source_part": stage.source_part * pitch,
+            "inner": self._width(source),
+            "roots": self._tables.add(roots.T),
+        }
+        self._step(f"first{radix}", source, target, factors, **numbers)
+
+    def _middle(self, stage: Stage, source: Place, target: Place) -> None:
+        block, radix, run = self._block, stage.radix, stage.inner
+        numbers, roots = self._distances(stage), self._roots(stage)
+        if block.is_row and run < block.lanes and (kind := self._short_kind(stage)):
+            used = block.lanes // run * run
+            count = -(-stage.count * run // used)
+            numbers |= {"inner": run, "source_step": used, "target_step": radix * used, "count": count}
+            repeated = np.repeat(roots, run, axis=1)
+            begin = self._vectors(repeated, range(0, repeated.shape[1], used))
+            self._step(kind, source, target, **numbers | {"roots": begin})
+            return
         self._step(f"middle{radix}", source, target, roots=self._tables.add(roots.T), **numbers)
 
-    def _short_kind(self, radix: int, positions: int, run: int) -> str | None:
-        """The kind of stage for runs shorter than a vector, if there is a special one."""
-        if 2 * run == self._block.lanes and positions % 2 == 0 and radix in PAIRED_RADICES:
-            return f"paired{radix}"
-        return f"short{radix}" if self._has_short else None
+    def _last(self, stage: Stage, source: Place, target: Place, factors: Factors) -> None:
+        """Rows that are not next to each other in the target are written one by one."""
+        block, pitch = self._block, target.row_pitch
+        numbers = self._distances(stage)
+        numbers |= {"target_part": stage.target_part * pitch, "target_distance": stage.target_distance * pitch}
+        if block.is_row or target.is_scratch:
+            numbers |= {"target_step": stage.target_step * pitch}
+        else:
+            step = stage.target_step if stage.spreads_run else 1
+            numbers |= {"count": stage.count * stage.inner, "inner": 0}
+            numbers |= {"source_step": block.width, "target_step": step * pitch}
+        self._step(f"last{stage.radix}", source, target, factors, **numbers)
 
-    def _roots(self, length: int, radix: int, run: int) -> Array:
-        """The roots for outputs 1 ... of butterflies, for each position."""
-        positions = length // (radix * run)
-        powers = np.arange(1, radix)[:, None] * np.arange(positions) * run
-        return np.asarray(self._circle(length)[powers])
+    def _distances(self, stage: Stage) -> dict[str, int]:
+        """The loops of a stage from planes to planes."""
+        width = self._block.width
+        return {
+            "count": stage.count,
+            "inner": stage.inner * width,
+            "source_step": stage.source_step * width,
+            "source_distance": stage.source_distance * width,
+            "source_part": stage.source_part * width,
+            "target_step": stage.target_step * width,
+            "target_distance": stage.target_distance * width,
+            "target_part": stage.target_part * width,
+            "roots_part": stage.roots_part * 2 * (stage.radix - 1),
+        }
+
+    def _short_kind(self, stage: Stage) -> str | None:
+        """The kind of stage for runs shorter than a vector, if there is a special one."""
+        if 2 * stage.inner == self._block.lanes and stage.count % 2 == 0 and stage.radix in PAIRED_RADICES:
+            return f"paired{stage.radix}"
+        return f"short{stage.radix}" if self._has_short else None
+
+    def _roots(self, stage: Stage) -> Array:
+        """The roots for outputs 1 ... of butterflies, for each position, those of one part after another."""
+        positions = stage.positions * stage.run
+        powers = np.arange(1, stage.radix)[:, None] * positions
+        return np.asarray(self._circle(stage.radix * positions.size * stage.run)[powers])
 
     def _circle(self, length: int) -> Array:
         """All roots of unity of an order, which the stages of a transform share."""

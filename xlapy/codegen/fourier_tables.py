@@ -8,6 +8,7 @@ turned into a convolution of a length without one (Bluestein): with the chirp c[
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class Tables:
         return np.concatenate(self._parts or [np.zeros(1)]).astype(self._dtype)
 
 
+@functools.lru_cache(maxsize=64)  # of what plan and steps of a transform ask again and again
 def radices_of(length: int, lanes: int) -> list[int] | None:
     """The radices of the stages, in order; None if a prime factor is too large.
 

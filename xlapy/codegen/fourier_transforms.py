@@ -35,7 +35,14 @@ LONGEST_POWER_SIDE_BY_SIDE = 4
 """The same for powers of two, whose stages have good use for the vectors."""
 
 MOST_COLUMNS = 64
-PARTS_OF_CACHE = 8
+"""Transforms of a unit."""
+
+PARTS_OF_CACHE = 2
+"""One of them holds both buffers of a unit of columns, of which few steps use the second (`fourier_rounds`)."""
+
+NEAR_PART = 0.75
+"""Of the first-level cache, for near buffers: their source and target pass through the rest."""
+
 SCRATCH_ALIGNMENT = 64
 
 
@@ -79,12 +86,13 @@ class FourierPass(Record):
     @property
     def blocks(self) -> int:
         """Units into which a group is cut. The memory for columns takes a part of the second-level cache, through which
-        operand and result pass too; of the first one, if that is where they become neighbours."""
+        operand and result pass too; of the first one, if that is where they become neighbours. No unit has less than a
+        vector: what it would store beyond its columns belongs to the next."""
         lanes = self.target.lanes(8 * self.real_bytes)
         cache = self.target.l2_bytes // PARTS_OF_CACHE if self.has_neighbours else self.target.l1_bytes
         fitting = cache // (4 * self.real_bytes * rows_in_work(self.work_length))
         widest = max(lanes, min(MOST_COLUMNS, power_of_two_below(max(fitting, 1))))
-        return -(-self.columns // widest)
+        return min(-(-self.columns // widest), max(self.columns // lanes, 1))
 
     @property
     def has_neighbours(self) -> bool:
@@ -103,7 +111,10 @@ class FourierPass(Record):
             fills_vectors = is_direct(self.work_length, lanes)
         else:
             fills_vectors = self.columns >= lanes and self.has_neighbours
-        return Block(rows_in_work(self.work_length), -(-self.columns // self.blocks), lanes, fills_vectors)
+        rows, width = rows_in_work(self.work_length), -(-self.columns // self.blocks)
+        cached = self.target.l1_bytes // (2 * self.real_bytes)  # complex numbers
+        near = 0 if 2 * rows * width <= cached else int(cached * NEAR_PART)
+        return Block(rows, width, lanes, fills_vectors, near)
 
     @property
     def bytes_per_unit(self) -> int:
@@ -150,23 +161,24 @@ class FourierPass(Record):
             "result_group": self.result.group_pitch,
             "result_column": self.result.column_pitch,
             "task_memory": block.memory,
-            "steps": len(composer.steps),
+            "rounds": len(composer.rounds),
             **self._fetched(),
             "past_caches": int(self.streams),
         }
+        values["fetched_with_step"] = -(-values["fetched_rows"] // max(1, composer.calls))
         if self._fetches_with_vectors:
             composer.fetch_with_vectors(self._operand_unit_bytes)
         numbers = [values[name] for name in PASS_NUMBERS]
-        numbers += [number for step in composer.steps for number in step]
+        numbers += [number for steps in composer.rounds for step in steps for number in step]
         return tables.array, np.array(numbers, np.int64)
 
     @property
     def streams(self) -> bool:
-        """Whether storing the result past the caches pays: it is large, and its lines are not in cache as those of an
-        operand in the same place."""
+        """Whether storing the result past the caches pays: it is large. In the place of the operand, lines are in cache
+        if that holds all of it."""
         result_bytes = self.groups * self.result.group_pitch * self.real_bytes
-        is_large = result_bytes >= max(self.target.l3_bytes // 2, STREAMED_BYTES)
-        return is_large and self.operand.array != self.result.array
+        cached = self.target.l3_bytes // (1 if self.operand.array == self.result.array else 2)
+        return result_bytes >= max(cached, STREAMED_BYTES)
 
     @property
     def _operand_unit_bytes(self) -> int:

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,14 @@ def test_dimensions(kind: FftType, target: str) -> None:
             check(kind, shape, count, target, double=number % 2 == count % 2, at_end=number % 2 == 0)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(512, 40), (1024, 29), (100, 70)])
+def test_units_leave_the_columns_beside_them_alone(shape: tuple[int, int], target: str) -> None:
+    """What is left of a vector when columns are cut into units."""
+    for double in (False, True):
+        check(FftType.FFT, shape, 2, target, double=double, at_end=double)
+
+
 def test_threads_do_not_change_a_bit() -> None:
     for kind, shape, count in (
         (FftType.FFT, (300, 256), 2),
@@ -160,6 +169,8 @@ def test_threads_do_not_change_a_bit() -> None:
         (FftType.IRFFT, (20, 33, 90), 3),
         (FftType.IFFT, (5000, 12), 1),
         (FftType.FFT, (30, 1009), 1),
+        (FftType.FFT, (12, 8192), 1),
+        (FftType.FFT, (700, 90), 2),
     ):
         operand = random_operand(kind, shape, double=False)
         lengths = shape[len(shape) - count :]
@@ -180,6 +191,30 @@ def test_what_is_stored_past_the_caches_has_the_same_bits(
         for streams, at_end in itertools.product([False, True], repeat=2):
             monkeypatch.setattr(FourierPass, "streams", streams)
             found.add(transform(kind, operand, shape[1:], target, at_end=at_end).tobytes())
+        assert len(found) == 1, (kind, shape)
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("target", TARGETS)
+def test_rounds_have_the_same_bits(monkeypatch: pytest.MonkeyPatch, target: str, *, double: bool) -> None:
+    """Rows and columns for which the first-level cache is too small, in parts and stage by stage."""
+    whole = FourierPass.block.fget
+    assert whole is not None
+    for kind, shape, count in (
+        (FftType.FFT, (2, 16384), 1),
+        (FftType.RFFT, (1, 15000), 1),
+        (FftType.FFT, (1, 4099), 1),
+        (FftType.IFFT, (3, 3125), 1),
+        (FftType.FFT, (1000, 37), 2),
+        (FftType.IRFFT, (1024, 60), 2),
+    ):
+        operand, found = random_operand(kind, shape, double=double), set()
+        lengths = shape[len(shape) - count :]
+        for without, at_end in itertools.product([False, True], repeat=2):
+            with monkeypatch.context() as patch:
+                if without:
+                    patch.setattr(FourierPass, "block", property(lambda each: replace(whole(each), near=0)))
+                found.add(transform(kind, operand, lengths, target, at_end=at_end).tobytes())
         assert len(found) == 1, (kind, shape)
 
 

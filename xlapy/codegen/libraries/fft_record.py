@@ -1,8 +1,8 @@
 """What a caller tells the Fourier transform library: the numbers of a pass, and behind them those of its steps.
 
 A pass transforms one dimension of an array, unit by unit. What happens to a unit is a list of steps, each of which
-reads one place and writes another: the operand, the result, or the scratch memory of the task at hand. Complex numbers
-lie there as
+reads one place and writes another: the operand, the result, or the scratch memory of the task at hand. Steps come in
+rounds: those of a round are taken for one part of the unit after another. Complex numbers lie there as
 
     pairs     real part, imaginary part, real part ...: always so in operand and result
     planes    all real parts, and all imaginary ones at a distance: only in scratch memory
@@ -26,9 +26,10 @@ PASS_NUMBERS = (
     "result_group",
     "result_column",
     "task_memory",  # of its own for each task
-    "steps",
+    "rounds",
     "ahead",  # units from the one at hand to the one whose operand is fetched meanwhile
     "fetched_rows",  # of that; none if caches hold the operand
+    "fetched_with_step",  # rows of them
     "fetched_pitch",  # from row to row
     "fetched_bytes",  # of each row
     "past_caches",  # 1 if some step writes past the caches
@@ -55,6 +56,12 @@ STEP_NUMBERS = (
     "past_caches",  # 1 if what is written had better not fill them
     "fetched",  # where what the step fetches of a coming operand begins in that, in bytes
     "fetched_bytes",  # from vector to vector; 0 if the pass fetches whole rows, or nothing
+    "together",  # steps of the round that begins with this one
+    "parts",  # of that round: all of its steps for one, then for the next
+    "source_part",  # distances from part to part, in bytes for what is fetched
+    "target_part",
+    "roots_part",
+    "fetched_part",
 )
 
 FETCHED_LINES = 4
