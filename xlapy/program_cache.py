@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from xlapy.codegen.processor import known_processor
 from xlapy.compiled import Compiled, CompileStats
@@ -36,16 +37,15 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     found = None if observed else cache.get_with_supplement(_PROGRAM_KIND, full_key, room)
     if found is not None:
         try:
-            program, facts = load_program(found, lambda: _texts(cache, full_key, load, options))
-            elapsed = (time.perf_counter() - began) * 1e3
-            stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
-            return Compiled(program, stats, source=load, shared=room.taken)
+            program, read_facts = load_program(found, lambda: _texts(cache, full_key, load, options))
+            elapsed = time.perf_counter() - began
+            return Compiled(program, partial(_stats_of, read_facts, elapsed), source=load, shared=room.taken)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
     compiled = _compile(load, options)
-    facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
     program = compiled.program
     if cache.is_on:
+        facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
         texts = dump_texts(program.texts())
         cache.put(_PROGRAM_KIND, full_key, dump_program(program, facts), texts, shared_by(program))
     return replaced(compiled, source=load)
@@ -54,6 +54,11 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
 def _compile(load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
     compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
     return compile_module(load(), options, host_target())
+
+
+def _stats_of(read_facts: Callable[[], dict[str, Any]], seconds: float) -> CompileStats:
+    """Those of a program from the cache, which took so long to load."""
+    return CompileStats(**{**read_facts(), "compile_ms": seconds * 1e3, "cached": True})
 
 
 def _texts(cache: ObjectCache, key: bytes, load: Callable[[], HloModule], options: CompileOptions) -> Texts:

@@ -42,7 +42,7 @@ _NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
 _MIXES_WORDS = is_linux_on_x86()
-_MAGIC = b"xlapy entry 7\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
+_MAGIC = b"xlapy entry 8\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
 _WORD = struct.Struct("<Q")
 _DIGEST_BYTES = 32
 _KEY_LENGTHS = struct.Struct("<QQQ")
@@ -159,9 +159,9 @@ class ObjectCache:
         """The payload that was put under this kind and key, or None."""
         return self._counted(self._read(kind, key, _payload))
 
-    def get_with_supplement(self, kind: str, key: bytes, room: Callable[[int, int], Room | None]) -> bytes | None:
-        """The payload; or None. The supplement that was put beside it is read into the memory that `room` has for the
-        sizes of supplement and payload; where it has none, or there is no supplement, that is not read."""
+    def get_with_supplement(self, kind: str, key: bytes, room: Callable[[int], Room | None]) -> bytes | None:
+        """The payload; or None. The supplement that was put beside it is read into the memory that `room` has for its
+        size; where it has none, or there is no supplement, that is not read."""
         return self._counted(self._read(kind, key, partial(_payload_and_supplement, room=room)))
 
     def _counted(self, found: Found | None) -> Found | None:
@@ -338,12 +338,10 @@ def _checked_payload(payload: bytes, head: bytes, digest: bytes) -> bytes:
     return payload
 
 
-def _payload_and_supplement(
-    descriptor: int, head: bytes, digest: bytes, room: Callable[[int, int], Room | None]
-) -> bytes:
+def _payload_and_supplement(descriptor: int, head: bytes, digest: bytes, room: Callable[[int], Room | None]) -> bytes:
     _, length, more, _, checksum, _ = _FACTS.unpack_from(head)
     payload = _checked_payload(os.read(descriptor, length), head, digest)
-    found = room(more, length) if more else None
+    found = room(more) if more else None
     if found is not None:
         _read_into(descriptor, found.content)
         if _checksum(digest + _SUPPLEMENT, found.content, found.address) != checksum:
