@@ -27,7 +27,7 @@ from xlapy_runtime.calling import (
 )
 from xlapy_runtime.errors import ArgumentError, InternalError
 from xlapy_runtime.images import Code, Parts, is_image, parts
-from xlapy_runtime.joint_code import Member, dump_members, link_members
+from xlapy_runtime.joint_code import Joint, Member, link_members
 from xlapy_runtime.linking import LinkedCode, Room, as_image, link, note_usual_functions
 from xlapy_runtime.program import Program
 
@@ -169,16 +169,16 @@ def shared_by(program: Program) -> bytes:
     does not see the sizes of caches."""
     if layout_identity() is None or not sees_cache_sizes():
         return b""
-    members = _members(program.libraries)
-    return dump_members(layout_identity() or "", [*members, *_own_member(program)]) if members else b""
+    shared = _shared_code_of(program.libraries)
+    return b"" if shared is None else Joint(_own_member(program), shared).dump(layout_identity() or "")
 
 
 @lru_cache(maxsize=16)
-def _members(libraries: tuple[str, ...]) -> Sequence[Member]:
-    """The call wrapper and these libraries, with those that they call; nothing if one of them is no image."""
+def _shared_code_of(libraries: tuple[str, ...]) -> Joint | None:
+    """The call wrapper and these libraries, with those that they call; None if one of them is no image."""
     wrapper = shared_code().wrapper
     if wrapper is None:
-        return ()
+        return None
     names = list(libraries)
     for name in names:
         names += [needed for needed in library_code(name, host()).needs if needed not in names]
@@ -190,7 +190,7 @@ def _members(libraries: tuple[str, ...]) -> Sequence[Member]:
         for name, trim, image, exports in codes
         if image is not None
     ]
-    return sorted(members, key=_has_only_code) if len(members) == len(codes) else ()
+    return Joint(sorted(members, key=_has_only_code)) if len(members) == len(codes) else None
 
 
 def _own_member(program: Program) -> list[Member]:

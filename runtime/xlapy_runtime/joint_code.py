@@ -34,59 +34,70 @@ class Member(Record):
     image: Parts
 
 
-class _Joint:
-    """Memory that images are put into, one behind the other. Offsets are from its beginning, in bytes."""
+class Joint:
+    """Images as one piece of memory, one behind the other, and what is known about them. Offsets are from its
+    beginning, in bytes.
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        self.rows: list[tuple[str, str, int, int, dict[str, int]]] = []
-        self.code: list[list[int]] = []  # begin and size of each piece
-        self.addresses: list[int] = []  # words, by number
-        self.imports: dict[str, list[int]] = {}
-        self.memory = bytearray()
-        self._exports: dict[str, int] = {}
-        begins = [self._add(member) for member in members]
-        with memoryview(self.memory).cast("q") as words:
-            for begin, member in zip(begins, members, strict=True):
-                self._connect(words, begin, member.image[0])
+    `before` is what lies in front of them, and stays as it is: what many programs share is put together once."""
 
-    def _add(self, member: Member) -> int:
-        """Puts an image behind the others; where it begins."""
-        begin = len(self.memory)
-        facts, data, code = member.image
-        self.memory += _pages(facts, data, code)
-        exports = {name: begin + offset for name, offset in facts[3].items()}
-        self._exports = {**exports, **self._exports}
-        self.rows.append((member.name, member.trim, begin, len(self.memory) - begin, exports))
-        begin_of_code = begin + facts[1]
-        if self.code and sum(self.code[-1]) == begin_of_code:
-            self.code[-1][1] = len(self.memory) - self.code[-1][0]
-        else:
-            self.code.append([begin_of_code, len(self.memory) - begin_of_code])
-        return begin
+    def __init__(self, members: Sequence[Member], before: Joint | None = None) -> None:
+        self._memory: bytearray = bytearray() if before is None else bytearray(before._memory)
+        self._exports: dict[str, int] = {} if before is None else dict(before._exports)
+        self._code: list[list[int]] = [] if before is None else [list(piece) for piece in before._code]
+        self._facts: list[str] = ["", "", ""] if before is None else before._facts  # see `_told`
+        rows: list[tuple[str, str, int, int, dict[str, int]]] = []
+        addresses: list[int] = []
+        imports: list[tuple[str, list[int]]] = []
+        for member in members:
+            begin = len(self._memory)
+            self._memory += _pages(*member.image)
+            size = len(self._memory) - begin
+            self._add_code(begin + member.image[0][1], len(self._memory))
+            exports = {name: begin + offset for name, offset in member.image[0][3].items()}
+            self._exports = {**exports, **self._exports}
+            rows.append((member.name, member.trim, begin, size, exports))
+        with memoryview(self._memory).cast("q") as words:
+            for row, member in zip(rows, members, strict=True):
+                self._connect(words, row[2], member.image[0], addresses, imports)
+        told: tuple[Sequence[Any], ...] = (rows, addresses, imports)
+        self._facts = [_told(before, facts) for before, facts in zip(self._facts, told, strict=True)]
 
-    def _connect(self, words: memoryview, begin: int, facts: Facts) -> None:
+    def dump(self, identity: str) -> bytes:
+        """All as bytes, for those that have the same `identity`."""
+        rows, addresses, imports = self._facts
+        known, code = map(late("json").dumps, (identity, self._code))
+        header = f"[{known},{code},[{rows}],[{addresses}],[{imports}]]".encode()
+        return b"".join((self._memory, header, len(header).to_bytes(_LENGTH_BYTES, "little")))
+
+    def _add_code(self, begin: int, end: int) -> None:
+        """Notes a piece of code, by its beginning and its size: one with that before if no data is in between."""
+        if self._code and sum(self._code[-1]) == begin:
+            begin, _ = self._code.pop()
+        self._code.append([begin, end - begin])
+
+    def _connect(
+        self, words: memoryview, begin: int, facts: Facts, addresses: list[int], imports: list[tuple[str, list[int]]]
+    ) -> None:
         """Lets the words of an image say where they point to in the memory, and notes those that point elsewhere."""
-        *_, imports, addresses = facts
+        *_, importing, own = facts
         first = begin // _WORD_BYTES
-        for place in addresses:
+        for place in own:
             words[first + place] += begin
-            self.addresses.append(first + place)
-        for name, places in imports.items():
-            own = [first + place for place in places]
+            addresses.append(first + place)
+        for name, places in importing.items():
+            filled = [first + place for place in places]
             if name not in self._exports:
-                self.imports[name] = self.imports.get(name, []) + own
+                imports.append((name, filled))
                 continue
-            for place in own:
+            for place in filled:
                 words[place] = self._exports[name]
-            self.addresses += own
+            addresses += filled
 
 
-def dump_members(identity: str, members: Sequence[Member]) -> bytes:
-    """The members as bytes, for those that have the same `identity`."""
-    joint = _Joint(members)
-    facts = identity, joint.rows, joint.code, joint.addresses, joint.imports
-    header = late("json").dumps(facts, separators=(",", ":")).encode()
-    return b"".join((joint.memory, header, len(header).to_bytes(_LENGTH_BYTES, "little")))
+def _told(before: str, facts: Sequence[Any]) -> str:
+    """Facts in JSON, behind those that were told before: a list without its brackets."""
+    text: str = late("json").dumps(facts)[1:-1]
+    return ",".join(filter(None, (before, text)))
 
 
 def _pages(facts: Facts, data: Code, code: Code) -> bytes:
@@ -96,11 +107,11 @@ def _pages(facts: Facts, data: Code, code: Code) -> bytes:
 
 
 def link_members(room: Room, identity: str | None, imports: Mapping[str, int]) -> list[tuple[str, str, LinkedCode]]:
-    """Links what `dump_members` made where it was read to, and takes the room: names, functions that trim, and code, of
+    """Links what `Joint.dump` made where it was read to, and takes the room: names, functions that trim, and code, of
     which each is unloaded by itself. Nothing for those that have another identity. Raises InternalError for other
     bytes, and for functions that nobody has."""
     try:
-        known, rows, code, addresses, places = _header(room.content)
+        known, code, rows, addresses, places = _header(room.content)
         if known != identity:
             return []
         fill_in(room.memory.cast("q"), room.address, addresses, places, imports)
@@ -122,6 +133,6 @@ def _header(memory: memoryview) -> list[Any]:
     if begin < 0:
         raise ValueError("it is cut short")
     header: list[Any] = read_json(str(memory[begin:end], "utf-8"))
-    if sum([row[3] for row in header[1]]) != begin or sum([size for _, size in header[2]]) > begin:
+    if sum([row[3] for row in header[2]]) != begin or sum([size for _, size in header[1]]) > begin:
         raise ValueError("it is longer or shorter than it says")
     return header

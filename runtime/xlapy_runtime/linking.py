@@ -12,7 +12,7 @@ import mmap
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
@@ -96,7 +96,7 @@ def _loaded(image: Parts, imports: Mapping[str, int], exports: Sequence[str]) ->
     memory, base, space = room.memory, room.address, room.size
     memory[: len(data)] = data
     memory[data_space : data_space + len(code)] = code
-    fill_in(memory.cast("q"), base, with_base, importing, imports)
+    fill_in(memory.cast("q"), base, with_base, importing.items(), imports)
     protect(base + data_space, space - data_space)
     linked = LinkedCode(offsets, functools.partial(release, room.hand_over(), space), base)
     linked.export_only(exports)
@@ -132,15 +132,15 @@ def fill_in(
     words: memoryview,
     base: int,
     addresses: Sequence[int],
-    places: Mapping[str, Sequence[int]],
+    places: Iterable[tuple[str, Sequence[int]]],
     imports: Mapping[str, int],
 ) -> None:
     """Completes the words of linked code that hold addresses: those of places in its own memory, and of what is
-    elsewhere, at places by its names."""
+    elsewhere, by its name."""
     try:
         for place in addresses:
             words[place] += base
-        for name, own in places.items():
+        for name, own in places:
             address = imports.get(name) or _address_elsewhere(name)
             for place in own:
                 words[place] = address

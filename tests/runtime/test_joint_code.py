@@ -11,7 +11,7 @@ from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.images import is_image, parts
-from xlapy_runtime.joint_code import Member, dump_members, link_members
+from xlapy_runtime.joint_code import Joint, Member, link_members
 from xlapy_runtime.linking import LinkedCode, Room, as_image
 from xlapy_runtime.records import replaced
 
@@ -69,7 +69,7 @@ def room_with(data: bytes) -> Room:
 
 
 def linked(members: Sequence[Member]) -> list[LinkedCode]:
-    return [code for _, _, code in link_members(room_with(dump_members("these", members)), "these", IMPORTS)]
+    return [code for _, _, code in link_members(room_with(Joint(members).dump("these")), "these", IMPORTS)]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (1, 0, 2), (2, 0, 1)])
@@ -82,6 +82,18 @@ def test_images_in_one_piece_of_memory_call_each_other(order: tuple[int, ...], m
     assert call(another, "other") == 6
     assert "next" in counting and "next" not in doubling
     assert counting.addresses() == {"next": counting.address("next")}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_images_are_put_behind_others_that_stay_as_they_are(count: int, members: list[Member]) -> None:
+    ordered = [members[1], members[0], members[2]]
+    before = Joint(ordered[:count])
+    made = [Joint(ordered[count:], before).dump("these") for _ in range(2)]
+    assert made[0] == made[1]
+    counting, doubling, another = (code for _, _, code in link_members(room_with(made[0]), "these", IMPORTS))
+    assert call(doubling, "twice") == -(6 + 7)
+    assert call(counting, "next") == 8
+    assert call(another, "other") == 6
 
 
 def test_words_of_an_image_point_into_it(members: list[Member]) -> None:
@@ -106,11 +118,11 @@ def test_each_is_unloaded_by_itself(members: list[Member]) -> None:
 
 def test_what_nobody_has_is_said(members: list[Member]) -> None:
     with pytest.raises(InternalError, match="nobody defines elsewhere"):
-        link_members(room_with(dump_members("these", members)), "these", {})
+        link_members(room_with(Joint(members).dump("these")), "these", {})
 
 
 def test_members_run_where_they_were_read_to(members: list[Member]) -> None:
-    room = room_with(dump_members("these", [replaced(member, trim=f"of {member.name}") for member in members]))
+    room = room_with(Joint([replaced(member, trim=f"of {member.name}") for member in members]).dump("these"))
     begin, end = room.address, room.address + room.size
     found = link_members(room, "these", IMPORTS)
     assert [(name, trim) for name, trim, _ in found] == [
@@ -125,12 +137,12 @@ def test_members_run_where_they_were_read_to(members: list[Member]) -> None:
 
 def test_members_are_for_one_identity(members: list[Member]) -> None:
     for other in ("others", None):
-        room = room_with(dump_members("these", members))
+        room = room_with(Joint(members).dump("these"))
         assert link_members(room, other, IMPORTS) == [] and room.size
 
 
 def test_bytes_that_are_no_members(members: list[Member]) -> None:
-    good = dump_members("these", members)
+    good = Joint(members).dump("these")
     damaged = [good[:end] for end in range(0, len(good), 97)]
     damaged += [good + b"x", good.replace(b'"doubling"', b'["doub"]x'), good.replace(b'"these"', b"[1,2,3]", 1)]
     for data in damaged[:-1]:
