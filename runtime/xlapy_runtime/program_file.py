@@ -1,8 +1,8 @@
 """Programs as bytes, as caches keep them.
 
 A header in JSON holds the structure; constants and object code follow as they are. Nothing in it is executed on
-reading, and everything is checked: bytes that are not a program of this format are a ValueError. Texts, which are most
-of what there is to keep, are apart from what is needed to run.
+reading, and everything is checked: bytes that are not a program of this format are a ValueError. Texts are not kept:
+they are most of what there is to write, and hardly anybody reads them.
 
     magic (8 bytes) | length of the header (8 bytes, little endian) | header | blobs, each in a multiple of 16 bytes
 """
@@ -51,25 +51,6 @@ def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> by
     head = b"".join((MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text))
     blobs = (head, *(constant.tobytes() for constant in program.constants), *program.objects)
     return b"".join(blob.ljust(rounded_up(len(blob), _ALIGNMENT), b"\0") for blob in blobs)
-
-
-def dump_texts(texts: Texts) -> bytes:
-    """What a program was made of, as bytes."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in (texts.hlo_text, *texts.llvm_modules)]
-    head = late("json").dumps([len(text) for text in encoded]).encode()
-    return b"".join([len(head).to_bytes(_LENGTH_BYTES, "little"), head, *encoded])
-
-
-def load_texts(data: bytes) -> Texts:
-    """What `dump_texts` made bytes of. Raises ValueError for others."""
-    begin = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")
-    try:
-        blobs = _Blobs(data, begin, 1)
-        sizes = read_json(data[_LENGTH_BYTES:begin].decode())
-        hlo_text, *llvm_modules = (str(blobs.take(size), "utf-8", "surrogatepass") for size in sizes)
-        return Texts(hlo_text, tuple(llvm_modules))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"damaged texts of a program: {error}") from error
 
 
 def load_program(

@@ -204,32 +204,22 @@ def test_a_machine_without_the_machine_code_makes_other_checksums(
     cache: ObjectCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_cache, "_MIXES_WORDS", not object_cache._MIXES_WORDS and is_linux_on_x86())
-    cache.put(KIND, b"key", b"payload" * 10, b"appendix" * 10)
-    assert cache.get(KIND, b"key") == b"payload" * 10
-    assert cache.appendix(KIND, b"key") == b"appendix" * 10
+    cache.put(KIND, b"key", b"payload" * 10, b"supplement" * 10)
+    assert with_supplement(cache) == (b"payload" * 10, b"supplement" * 10)
 
 
-def test_an_appendix_is_read_by_itself(cache: ObjectCache) -> None:
-    assert cache.put(KIND, b"key", b"payload", b"appendix")
-    assert cache.get(KIND, b"key") == b"payload"
-    assert cache.appendix(KIND, b"key") == b"appendix"
-    assert cache.appendix(KIND, b"other key") is None
-    assert cache.put(KIND, b"key", b"payload")
-    assert cache.appendix(KIND, b"key") == b""
-
-
-def test_a_damaged_appendix_is_a_miss_and_spares_the_payload(cache: ObjectCache) -> None:
-    cache.put(KIND, b"key", b"payload", b"appendix")
-    (path,) = (path for path in (cache.info().directory / KIND).iterdir())
+def test_a_damaged_supplement_is_a_miss_and_spares_who_reads_the_payload(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload", b"the supplement")
+    path = only_entry(cache)
     good = path.read_bytes()
-    for at in range(good.index(b"appendix"), len(good)):
+    for at in range(good.index(b"the supplement"), len(good)):
         path.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
         assert cache.get(KIND, b"key") == b"payload"
-        assert cache.appendix(KIND, b"key") is None
+        assert with_supplement(cache) is None
         assert not path.exists()
     for length in range(len(good)):
         path.write_bytes(good[:length])
-        assert cache.appendix(KIND, b"key") is None
+        assert with_supplement(cache) is None
 
 
 def test_an_entry_under_another_name_is_a_miss(cache: ObjectCache) -> None:
@@ -416,11 +406,10 @@ def succeeds_in_child(action: object) -> bool:
 
 def test_a_supplement_is_read_with_the_payload_or_not_at_all(cache: ObjectCache) -> None:
     assert with_supplement(cache) is None
-    assert cache.put(KIND, b"key", b"payload", b"the appendix", b"the supplement")
+    assert cache.put(KIND, b"key", b"payload", b"the supplement")
     assert with_supplement(cache) == (b"payload", b"the supplement")
     assert cache.get_with_supplement(KIND, b"key", lambda size: None) == b"payload"
     assert cache.get(KIND, b"key") == b"payload"
-    assert cache.appendix(KIND, b"key") == b"the appendix"
     assert cache.put(KIND, b"key", b"payload")
     assert with_supplement(cache) == (b"payload", b"")
 
@@ -437,15 +426,14 @@ def with_supplement(cache: ObjectCache, kind: str = KIND, key: bytes = b"key") -
     return None if payload is None else (payload, b"".join(bytes(room.content) for room in rooms))
 
 
-@pytest.mark.parametrize("part", [b"payload", b"the supplement", b"the appendix"])
+@pytest.mark.parametrize("part", [b"payload", b"the supplement"])
 def test_damage_is_noticed_by_those_who_read_the_part(part: bytes, cache: ObjectCache) -> None:
     readers: tuple[tuple[Callable[[str, bytes], object], bytes], ...] = (
         (cache.get, b"payload"),
         (partial(with_supplement, cache), b"payload, the supplement"),
-        (cache.appendix, b"the appendix"),
     )
     for read, parts_of_it in readers:
-        cache.put(KIND, b"key", b"payload", b"the appendix", b"the supplement")
+        cache.put(KIND, b"key", b"payload", b"the supplement")
         path = only_entry(cache)
         path.write_bytes(path.read_bytes().replace(part, part[:-1] + b"!"))
         assert (read(KIND, b"key") is None) == (part in parts_of_it)
