@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xlapy.codegen.processor import known_processor
@@ -37,7 +37,7 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     found = None if observed else kept.get_with_supplement(_PROGRAM_KIND, full_key, room)
     if found is not None:
         try:
-            program, read_facts = load_program(found, cache(partial(_texts, load, options)))
+            program, read_facts = load_program(found, partial(_texts, load, options))
             elapsed = time.perf_counter() - began
             return Compiled(program, partial(_stats_of, read_facts, elapsed), source=load, shared=room.taken)
         except (ValueError, TypeError):

@@ -5,7 +5,10 @@ and the wrapper around calls. Linked one by one, each of these takes a file, a h
 Here they lie as they do in memory, with the program behind them, and know where the others are: they are read to where
 they run, and what is left to fill in is the same for all.
 
-    for each image its pages | header in JSON | length of the header (8 bytes, little endian)
+    length of the header (8 bytes, little endian) | header in JSON | from the next page on, for each image its pages
+
+The code comes last, because in memory there is other code behind it: the system takes 27 us to make pages code that are
+beside such pages, and 37 us where others are on both sides.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Code, Facts, Parts, space_of
+from xlapy_runtime.images import PAGE_BYTES, Code, Facts, Parts, rounded_up, space_of
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.linking import LinkedCode, Room, fill_in, protect, release
@@ -67,7 +70,8 @@ class Joint:
         rows, addresses, imports = self._facts
         known, code = map(late("json").dumps, (identity, self._code))
         header = f"[{known},{code},[{rows}],[{addresses}],[{imports}]]".encode()
-        return b"".join((self._memory, header, len(header).to_bytes(_LENGTH_BYTES, "little")))
+        head = len(header).to_bytes(_LENGTH_BYTES, "little") + header
+        return head.ljust(rounded_up(len(head), PAGE_BYTES), b"\0") + self._memory
 
     def _add_code(self, begin: int, end: int) -> None:
         """Notes a piece of code, by its beginning and its size: one with that before if no data is in between."""
@@ -111,28 +115,28 @@ def link_members(room: Room, identity: str | None, imports: Mapping[str, int]) -
     which each is unloaded by itself. Nothing for those that have another identity. Raises InternalError for other
     bytes, and for functions that nobody has."""
     try:
-        known, code, rows, addresses, places = _header(room.content)
+        begin, (known, code, rows, addresses, places) = _header(room.content)
         if known != identity:
             return []
-        fill_in(room.memory.cast("q"), room.address, addresses, places, imports)
-        for begin, size in code:
-            protect(room.address + begin, size)
-        base = room.hand_over()
+        base = room.address + begin
+        fill_in(room.content[begin:].cast("q"), base, addresses, places, imports)
+        for place, size in code:
+            protect(base + place, size)
+        room.hand_over()
         return [
-            (name, trim, LinkedCode(exports, functools.partial(release, base + begin, size), base))
-            for name, trim, begin, size, exports in rows
+            (name, trim, LinkedCode(exports, functools.partial(release, base + place, size), base))
+            for name, trim, place, size, exports in rows
         ]
     except (IndexError, TypeError, ValueError) as error:
         raise InternalError(f"damaged code that programs share: {error}") from None
 
 
-def _header(memory: memoryview) -> list[Any]:
-    """What is known about the images, behind which it lies."""
-    end = len(memory) - _LENGTH_BYTES
-    begin = end - int.from_bytes(memory[max(end, 0) :], "little")
-    if begin < 0:
-        raise ValueError("it is cut short")
-    header: list[Any] = read_json(str(memory[begin:end], "utf-8"))
-    if sum([row[3] for row in header[2]]) != begin or sum([size for _, size in header[1]]) > begin:
+def _header(memory: memoryview) -> tuple[int, list[Any]]:
+    """Where the images begin, and what is known about them."""
+    end = _LENGTH_BYTES + int.from_bytes(memory[:_LENGTH_BYTES], "little")
+    begin = rounded_up(end, PAGE_BYTES)
+    header: list[Any] = read_json(str(memory[_LENGTH_BYTES:end], "utf-8"))
+    size = len(memory) - begin
+    if sum([row[3] for row in header[2]]) != size or sum([size_of_piece for _, size_of_piece in header[1]]) > size:
         raise ValueError("it is longer or shorter than it says")
-    return header
+    return begin, header

@@ -199,8 +199,8 @@ def system_function(prototype: Any, name: str) -> Callable[..., Any]:
 
 
 def _memory(space: int) -> int:
-    """Pages that may be written to. Small pieces come from a larger one: the system takes 10 to 50 us to find memory,
-    however little that is, and 2 us more for each page."""
+    """Pages that may be written to. Small pieces come from a larger one, from its end on: the system takes 10 to 50 us
+    to find memory, however little that is, and 2 us more for each page."""
     try:
         begin, left = _SPARE.pop()  # nobody else has it meanwhile
     except IndexError:
@@ -210,8 +210,8 @@ def _memory(space: int) -> int:
             _SPARE.append((begin, left))
             return _new_memory(space)
         begin, left = _new_memory(_CHUNK_BYTES), _CHUNK_BYTES
-    _SPARE.append((begin + space, left - space))
-    return begin
+    _SPARE.append((begin, left - space))
+    return begin + left - space
 
 
 _CHUNK_BYTES = 3 << 16
