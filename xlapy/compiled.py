@@ -46,21 +46,26 @@ class CompileStats(Record):
 
 
 class Compiled(Record, eq=False):
-    """A compiled program, with what is known about its making. `machine` is what it was compiled for, unless that is
-    this machine. `report` is None if it came from the cache. `source` gives the module again that it was made of, for a
-    report on it. `shared` is what programs share and this one needs, as it lay beside it in the cache,
-    and where it may run."""
+    """A compiled program. `make_stats` tells what is known about its making, which hardly anybody asks for. `machine`
+    is what it was compiled for, unless that is this machine. `report` is None if it came from the cache. `source` gives
+    the module again that it was made of, for a report on it. `shared` is what programs share and this one needs, with
+    this one, as it lay beside it in the cache, and where it may run."""
 
     program: Program
-    stats: CompileStats
+    make_stats: Callable[[], CompileStats]
     machine: Target | None = None
     report: PipelineReport | None = None
     source: Callable[[], HloModule] | None = None
     shared: Room | None = None
 
+    @property
+    def stats(self) -> CompileStats:
+        """What the compilation produced, and what it took."""
+        return self.make_stats()
+
     def link(self) -> LinkedCode:
         """The code in memory, ready to run."""
-        linked = link_with_shared(self.program, self.shared)
+        linked = link_with_shared(self.shared)
         if linked is not None:
             return linked
         imports: dict[str, int] = {}

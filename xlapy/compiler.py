@@ -85,7 +85,7 @@ def compile_module(source: HloModule, options: CompileOptions, target: Target | 
         bytes_accessed=cost["bytes accessed"],
         unknown_trip_counts=cost["unknown trip counts"],
     )
-    return Compiled(program, stats, lowered.target, lowered.report)
+    return Compiled(program, lambda: stats, lowered.target, lowered.report)
 
 
 def _set_grid(module: HloModule, options: CompileOptions) -> None:

@@ -35,12 +35,18 @@ class Executable(CallableProgram):
     Inputs are borrowed, unless the program says that they are donated (see `donations`); results are fresh. Executables
     are immutable and may be called from many threads at once."""
 
-    __slots__ = ("_compiled", "options")
+    __slots__ = ("_compiled", "_options")
 
     def __init__(self, compiled: Compiled, options: CompileOptions) -> None:
-        self.options = own_options(options)
+        self._options = options
         self._compiled = compiled
-        super().__init__(_linked(compiled, self.options))
+        super().__init__(_linked(compiled, options))
+
+    @property
+    def options(self) -> CompileOptions:
+        """What it was compiled with."""
+        self._options = own_options(self._options)
+        return self._options
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled are the module and the options: who reads them compiles again, or finds the program in the cache."""

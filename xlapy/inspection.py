@@ -121,7 +121,7 @@ def compile_counting(compiled: Compiled, options: CompileOptions) -> CountingPro
     program = finish(source, lowered, around)
     assert lowered.emitted.counters is not None
     return CountingProgram(
-        Compiled(program, compiled.stats, compiled.target), tuple(lowered.emitted.steps), lowered.emitted.counters
+        Compiled(program, compiled.make_stats, compiled.target), tuple(lowered.emitted.steps), lowered.emitted.counters
     )
 
 

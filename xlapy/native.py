@@ -5,6 +5,7 @@ A program that comes from the cache needs no more than this to run, so nothing h
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -26,8 +27,8 @@ from xlapy_runtime.calling import (
 )
 from xlapy_runtime.errors import ArgumentError, InternalError
 from xlapy_runtime.images import Code, Parts, is_image, parts
-from xlapy_runtime.joint_code import Member, dump_members, read_members
-from xlapy_runtime.linking import LinkedCode, Room, as_image, link, load_together
+from xlapy_runtime.joint_code import Joint, Member, link_members
+from xlapy_runtime.linking import LinkedCode, Room, as_image, link, note_usual_functions
 from xlapy_runtime.program import Program
 
 if TYPE_CHECKING:
@@ -38,7 +39,17 @@ CACHE_LIMIT_BYTES = 1 << 30
 
 def object_cache(around: Environment) -> ObjectCache:
     """The cache of object code on disk, where the environment wants it."""
-    return _object_cache(cache_directory(around.cache_dir, around.cache_home))
+    setting = around.cache_dir
+    if setting in _CACHES:
+        return _CACHES[setting]
+    cache = _object_cache(cache_directory(setting, around.cache_home))
+    if setting is not None and os.path.isabs(setting):  # which is the same folder every time
+        _CACHES[setting] = cache
+    return cache
+
+
+_CACHES: dict[str | None, ObjectCache] = {}
+"""By what the environment says of their folders."""
 
 
 def _present_cache() -> ObjectCache:
@@ -52,16 +63,16 @@ def _note_version() -> None:
     directory = cache_directory(*cache_settings())
     if directory is not None:
         code_version(directory)
-        _object_cache(directory)
 
 
 def _note_process() -> None:
     """Asks once for all what mostly does not change while a process lives, nor in those that are forked from it: what
     the environment says, what kind of processor it has, and where Python and numpy are."""
     with contextlib.suppress(ArgumentError):  # who compiles is told
-        environment()
+        object_cache(environment())
     if known_processor() is not None and layout_identity() is not None:
         wrapper_imports()
+        note_usual_functions()
 
 
 @cache
@@ -153,18 +164,21 @@ def library_code(name: str, machine: Host | Target) -> StoredCode:
 
 
 def shared_by(program: Program) -> bytes:
-    """What this program shares with others, to be kept beside it for the first program of a process; nothing where that
-    cannot be put into memory together, or is made by a process that does not see the sizes of caches."""
+    """What this program shares with others, to be kept beside it for the first program of a process, with the program
+    itself unless that is large; nothing where that cannot be put into memory together, or is made by a process that
+    does not see the sizes of caches."""
     if layout_identity() is None or not sees_cache_sizes():
         return b""
-    return _shared_by(program.libraries)
+    shared = _shared_code_of(program.libraries)
+    return b"" if shared is None else Joint(_own_member(program), shared).dump(layout_identity() or "")
 
 
 @lru_cache(maxsize=16)
-def _shared_by(libraries: tuple[str, ...]) -> bytes:
+def _shared_code_of(libraries: tuple[str, ...]) -> Joint | None:
+    """The call wrapper and these libraries, with those that they call; None if one of them is no image."""
     wrapper = shared_code().wrapper
     if wrapper is None:
-        return b""
+        return None
     names = list(libraries)
     for name in names:
         names += [needed for needed in library_code(name, host()).needs if needed not in names]
@@ -176,9 +190,18 @@ def _shared_by(libraries: tuple[str, ...]) -> bytes:
         for name, trim, image, exports in codes
         if image is not None
     ]
-    if len(members) < len(codes):
-        return b""
-    return dump_members(layout_identity() or "", sorted(members, key=_has_only_code))
+    return Joint(sorted(members, key=_has_only_code)) if len(members) == len(codes) else None
+
+
+def _own_member(program: Program) -> list[Member]:
+    """The program itself, if it is an image that is read twice without loss."""
+    if len(program.objects) != 1 or len(program.objects[0]) > _MOST_BYTES_TWICE or not is_image(program.objects[0]):
+        return []
+    return [Member(_OWN, "", _exporting(parts(program.objects[0]), [program.entry, *program.kernels]))]
+
+
+_MOST_BYTES_TWICE = 1 << 15
+"""A larger program is read once, and linked after what it shares with others."""
 
 
 def _exporting(image: Parts, exports: Sequence[str]) -> Parts:
@@ -194,6 +217,7 @@ def _has_only_code(member: Member) -> bool:
 
 
 _OF_CALLS = "call wrapper"
+_OWN = "program"
 
 
 class RoomForShared:
@@ -202,36 +226,30 @@ class RoomForShared:
     def __init__(self) -> None:
         self.taken: Room | None = None
 
-    def __call__(self, size: int, of_program: int) -> Room | None:
-        """Memory for so many bytes, with room behind them for the code of a program of so many."""
+    def __call__(self, size: int) -> Room | None:
+        """Memory for so many bytes."""
         if not _LIBRARIES and not _WRAPPER:
-            self.taken = Room(size, min(of_program, _MOST_BYTES_BEHIND))
+            self.taken = Room(size)
         return self.taken
 
 
-_MOST_BYTES_BEHIND = 1 << 15
-"""Of a larger program, most may be constants."""
-
-
-def link_with_shared(program: Program, shared: Room | None) -> LinkedCode | None:
-    """Puts a program into memory together with what it shares with others, if it is the first in this process that
-    needs any of that; else, or if that is for another Python and numpy, None."""
-    if shared is None or _LIBRARIES or _WRAPPER or len(program.objects) != 1 or not is_image(program.objects[0]):
+def link_with_shared(shared: Room | None) -> LinkedCode | None:
+    """Puts what lay beside a program into use, if it is the first in this process that needs any of that; the program,
+    if it is among that, and all is for this Python and numpy."""
+    if shared is None or _LIBRARIES or _WRAPPER:
         return None
+    own = None
     try:
-        members = read_members(shared.content, layout_identity())
-        if not members:
-            return None
-        images = [*(member.image for member in members), parts(program.objects[0])]
-        *linked, own = load_together(images, wrapper_imports(), shared, present=len(members))
-        own.export_only([program.entry, *program.kernels])
+        linked = link_members(shared, layout_identity(), wrapper_imports())
     except InternalError:
         return None  # who links one after the other says what is wrong with them
-    for member, code in zip(members, linked, strict=True):
-        if member.name == _OF_CALLS:
+    for name, trim, code in linked:
+        if name == _OF_CALLS:
             _WRAPPER.append(CallWrapper(code))
+        elif name == _OWN:
+            own = code
         else:
-            _keep_library((member.name, ""), code, member.trim)
+            _keep_library((name, ""), code, trim)
     return own
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from xlapy.codegen.processor import known_processor
 from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import RoomForShared, host, host_target, object_cache, shared_by
 from xlapy.options import USUAL_OPTIONS, CompileOptions, environment
 from xlapy.support.late import late
-from xlapy_runtime.program_file import dump_program, dump_texts, load_program, load_texts
+from xlapy_runtime.program_file import dump_program, load_program
 from xlapy_runtime.records import replaced, values_of
 
 if TYPE_CHECKING:
-    from xlapy.codegen.object_cache import ObjectCache
     from xlapy.hlo.graph import HloModule
     from xlapy_runtime.program import Texts
 
@@ -23,31 +23,30 @@ if TYPE_CHECKING:
 def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
     """Compiles what `load` returns, unless the cache knows the program of `key`, which determines the module.
 
-    A program is cached whole: passes, emission and LLVM are skipped, and with text as the key, even reading it."""
+    A program is cached whole, without its texts: passes, emission and LLVM are skipped, and with text as the key, even
+    reading it. Who asks for texts of a program from the cache has it compiled again."""
     began = time.perf_counter()
     around = environment()
-    cache = object_cache(around)
+    kept = object_cache(around)
     machine = known_processor() or host().code_key
     chosen = _USUAL_KEY if options is USUAL_OPTIONS else f"{options.cache_key}\n{_identity_of_extensions(options)}"
     full_key = f"{machine}\n{chosen}\n{key}".encode("utf-8", "surrogatepass")
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     room = RoomForShared()
-    found = None if observed else cache.get_with_supplement(_PROGRAM_KIND, full_key, room)
+    found = None if observed else kept.get_with_supplement(_PROGRAM_KIND, full_key, room)
     if found is not None:
         try:
-            program, facts = load_program(found, lambda: _texts(cache, full_key, load, options))
-            elapsed = (time.perf_counter() - began) * 1e3
-            stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
-            return Compiled(program, stats, source=load, shared=room.taken)
+            program, read_facts = load_program(found, partial(_texts, load, options))
+            elapsed = time.perf_counter() - began
+            return Compiled(program, partial(_stats_of, read_facts, elapsed), source=load, shared=room.taken)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
     compiled = _compile(load, options)
-    facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
     program = compiled.program
-    if cache.is_on:
-        texts = dump_texts(program.texts())
-        cache.put(_PROGRAM_KIND, full_key, dump_program(program, facts), texts, shared_by(program))
+    if kept.is_on:
+        facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
+        kept.put(_PROGRAM_KIND, full_key, dump_program(program, facts), shared_by(program))
     return replaced(compiled, source=load)
 
 
@@ -56,14 +55,13 @@ def _compile(load: Callable[[], HloModule], options: CompileOptions) -> Compiled
     return compile_module(load(), options, host_target())
 
 
-def _texts(cache: ObjectCache, key: bytes, load: Callable[[], HloModule], options: CompileOptions) -> Texts:
-    """What a program from the cache was made of. If the cache has lost it since, the program is compiled again."""
-    found = cache.appendix(_PROGRAM_KIND, key)
-    if found is not None:
-        try:
-            return load_texts(found)
-        except ValueError:
-            pass  # damaged beyond the checksum
+def _stats_of(read_facts: Callable[[], dict[str, Any]], seconds: float) -> CompileStats:
+    """Those of a program from the cache, which took so long to load."""
+    return CompileStats(**{**read_facts(), "compile_ms": seconds * 1e3, "cached": True})
+
+
+def _texts(load: Callable[[], HloModule], options: CompileOptions) -> Texts:
+    """What a program from the cache was made of: what it would be made of now."""
     return _compile(load, options).program.texts()
 
 

@@ -14,7 +14,7 @@ from xlapy.executable import Executable
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import specialize_to
-from xlapy.options import CompileOptions, own_options
+from xlapy.options import CompileOptions
 from xlapy.support.errors import UnsupportedError
 from xlapy_runtime.arguments import counted
 
@@ -39,7 +39,7 @@ class DynamicExecutable(Executable):
     def __init__(
         self, module: HloModule, options: CompileOptions, compile_module: Callable[[HloModule], Executable]
     ) -> None:
-        self.options = own_options(options)
+        self._options = options
         self._module = module
         self._compile = compile_module
         self._open = [

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +31,7 @@ from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.late import late
 from xlapy_runtime.linking import LinkedCode, link, symbol_address
+from xlapy_runtime.program import ArraySpec
 from xlapy_runtime.records import Record, field
 
 Array = np.ndarray[Any, Any]
@@ -90,24 +90,14 @@ class WrapperWord:
     OBJECTS = -1
 
 
-class ArraySpec(Record):
-    """An array that a program takes or gives."""
-
-    dims: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    def matches(self, argument: object) -> bool:
-        """Whether native code may read the argument in place. Any alignment will do."""
-        return (
-            type(argument) is np.ndarray
-            and (argument.dtype is self.dtype or argument.dtype == self.dtype)
-            and argument.shape == self.dims
-            and argument.flags.c_contiguous
-        )
-
-    @property
-    def byte_count(self) -> int:
-        return math.prod(self.dims) * self.dtype.itemsize
+def is_ready(spec: ArraySpec, argument: object) -> bool:
+    """Whether native code may read the argument in place. Any alignment will do."""
+    return (
+        type(argument) is np.ndarray
+        and (argument.dtype is spec.dtype or argument.dtype == spec.dtype)
+        and argument.shape == spec.dims
+        and argument.flags.c_contiguous
+    )
 
 
 class EntryPoint(Record):
@@ -288,7 +278,7 @@ class NativeCall:
     def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = MappingProxyType({})) -> Any:
         """Calls the entry with arrays that match, with the given context words replaced for this call."""
         # what has been prepared must not be examined again: the builtin would ask for the same preparation
-        if words or self._has_donations or not all(map(ArraySpec.matches, self._parameters, arrays)):
+        if words or self._has_donations or not all(map(is_ready, self._parameters, arrays)):
             return self._portable.invoke(arrays, words)
         return self._function(*arrays)
 
@@ -334,7 +324,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     ]
     dims_address = base + dims_place * _WORD_BYTES
     for spec in parameters:
-        words += (id(spec.dtype), len(spec.dims), dims_address, spec.byte_count)
+        words += (id(spec.dtype), len(spec.dims), dims_address, spec.nbytes)
         dims_address += len(spec.dims) * _WORD_BYTES
     for number, (spec, allocator) in enumerate(zip(results, allocators, strict=True)):
         donor = entry.donations.get(number, -1)
@@ -353,11 +343,11 @@ _TABLE_WORDS, _PARAMETER_WORDS, _RESULT_WORDS = (
 
 def _allocators(results: Sequence[ArraySpec]) -> list[Callable[[], Array] | None]:
     """What makes each result, if it comes from the pool."""
-    if sum(spec.byte_count for spec in results) < result_memory.WORTH_A_CALL_BYTES:
+    if sum(spec.nbytes for spec in results) < result_memory.WORTH_A_CALL_BYTES:
         return [None] * len(results)
     return [
         functools.partial(result_memory.allocate, spec.dims, spec.dtype)
-        if spec.byte_count >= result_memory.LARGE_BYTES
+        if spec.nbytes >= result_memory.LARGE_BYTES
         else None
         for spec in results
     ]

@@ -13,23 +13,22 @@ from typing import NoReturn
 from xlapy_runtime import calls
 from xlapy_runtime.alignment import aligned, arena, data_address
 from xlapy_runtime.buffers import RESERVED_WORDS, Words
-from xlapy_runtime.calling import ArraySpec, BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
+from xlapy_runtime.calling import BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import CancelledExecution
-from xlapy_runtime.program import ArraySpec as Leaf
-from xlapy_runtime.program import Program, Value, unflatten
+from xlapy_runtime.program import ArraySpec, Program, Value, unflatten
 from xlapy_runtime.waiting import Cancellation
 
 
-def is_direct(program: Program, leaves: Sequence[Leaf]) -> bool:
+def is_direct(program: Program, leaves: Sequence[ArraySpec]) -> bool:
     """Whether a program can be called without a run around it. `leaves` are those of parameters and result."""
     return program.num_processes == 1 and not program.runtime_calls and not any(any(leaf.dynamic) for leaf in leaves)
 
 
 def entry_point(
     program: Program,
-    parameters: Sequence[Leaf],
-    results: Sequence[Leaf],
+    parameters: tuple[ArraySpec, ...],
+    results: tuple[ArraySpec, ...],
     address: int,
     code: object,
     *,
@@ -41,18 +40,14 @@ def entry_point(
     is_plain = bool(results) and (result == results or not gives_tuple)
     return EntryPoint(
         address=address,
-        parameters=_specs(parameters),
-        results=_specs(results),
+        parameters=parameters,
+        results=results,
         gives_tuple=gives_tuple or not results,
         release_gil=release_gil,
         donations=program.aliases,
         restructure=None if is_plain else lambda leaves: unflatten(result, leaves),
         code=code,
     )
-
-
-def _specs(leaves: Sequence[Leaf]) -> tuple[ArraySpec, ...]:
-    return tuple([ArraySpec(leaf.dims, leaf.dtype) for leaf in leaves])
 
 
 class DirectCalls:

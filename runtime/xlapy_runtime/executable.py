@@ -253,7 +253,7 @@ class ProgramExecutable:
         return runs
 
     def _make_direct(
-        self, wrapper: CallWrapper | None, parameters: Sequence[ArraySpec], *, release_gil: bool
+        self, wrapper: CallWrapper | None, parameters: tuple[ArraySpec, ...], *, release_gil: bool
     ) -> DirectCalls:
         entry = entry_point(
             self.program, parameters, self._result_leaves, self._address, self._linked, release_gil=release_gil

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import mmap
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import PAGE_BYTES, Code, Facts, Image, Parts, is_image, parts, rounded_up, space_of
+from xlapy_runtime.images import PAGE_BYTES, Code, Image, Parts, is_image, parts, rounded_up, space_of
 from xlapy_runtime.late import late
 from xlapy_runtime.records import values_of
 
@@ -91,21 +90,29 @@ def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> Li
 
 
 def _loaded(image: Parts, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
-    (linked,) = load_together([image], imports)
+    facts, data, code = image
+    _, data_space, _, offsets, importing, with_base = facts
+    room = Room(space_of(data_space, len(code)))
+    memory, base, space = room.memory, room.address, room.size
+    memory[: len(data)] = data
+    memory[data_space : data_space + len(code)] = code
+    fill_in(memory.cast("q"), base, with_base, importing.items(), imports)
+    protect(base + data_space, space - data_space)
+    linked = LinkedCode(offsets, functools.partial(release, room.hand_over(), space), base)
     linked.export_only(exports)
     return linked
 
 
 class Room:
-    """Pages that code is read into, to be linked where it is; those of what is never linked are given back.
+    """Pages that code is put into, or read to, where it runs; those of what is never linked are given back.
 
-    `content` are the first bytes of the `memory`, as many as one asks for, with pages for `more` behind them. They may
-    be written to until the code is linked."""
+    `content` are the first bytes of the `memory`, as many as one asks for. They may be written to until the code is
+    linked."""
 
     __slots__ = ("address", "content", "memory", "size")
 
-    def __init__(self, size: int, more: int = 0) -> None:
-        self.size = rounded_up(size, PAGE_BYTES) + rounded_up(more, PAGE_BYTES)
+    def __init__(self, size: int) -> None:
+        self.size = rounded_up(size, PAGE_BYTES)
         self.address = _memory(self.size)
         self.memory: memoryview = _view(self.address, self.size, _WRITEABLE)
         self.content = self.memory[:size]
@@ -118,79 +125,27 @@ class Room:
 
     def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if self.size and not is_ending():
-            _release(self.address, self.size)
+            release(self.address, self.size)
 
 
-def load_together(
-    images: Sequence[Parts], imports: Mapping[str, int], room: Room | None = None, present: int = 0
-) -> list[LinkedCode]:
-    """Copies images into one piece of memory, of which each takes whole pages, and is unloaded by itself. They may call
-    each other, and what is imported. So many as are `present` lie in the room already, one behind the other, and stay
-    there if all have room."""
-    spaces = [space_of(facts[1], len(code)) for facts, _, code in images]
-    ends = list(itertools.accumulate(spaces))
-    if room is None or room.size < ends[-1]:
-        room, present = Room(ends[-1]), 0
-    memory, base = room.memory, room.hand_over()
-    linked = [
-        LinkedCode(facts[3], functools.partial(_release, base + end - space, space), base + end - space)
-        for (facts, _, _), space, end in zip(images, spaces, ends, strict=True)
-    ]
-    for number, (image, space, end) in enumerate(zip(images, spaces, ends, strict=True)):
-        own = memory[end - space : end]
-        if number >= present:
-            _copy(image, own)
-        _fill_in(image[0], own, base + end - space, imports, linked)
-    _protect_code(base, images, spaces)
-    return linked
-
-
-def _copy(image: Parts, memory: memoryview) -> None:
-    """Puts an image where it runs."""
-    (_, data_space, *_), data, code = image
-    memory[: len(data)] = data
-    memory[data_space : data_space + len(code)] = code
-
-
-def _fill_in(
-    facts: Facts, memory: memoryview, base: int, imports: Mapping[str, int], others: Sequence[LinkedCode]
+def fill_in(
+    words: memoryview,
+    base: int,
+    addresses: Sequence[int],
+    places: Iterable[tuple[str, Sequence[int]]],
+    imports: Mapping[str, int],
 ) -> None:
-    """Completes the words of an image that hold addresses."""
-    _, _, _, _, importing, with_base = facts
-    if not with_base and not importing:
-        return
-    words = memory.cast("q")
+    """Completes the words of linked code that hold addresses: those of places in its own memory, and of what is
+    elsewhere, by its name."""
     try:
-        for place in with_base:
+        for place in addresses:
             words[place] += base
-        for name, places in importing.items():
-            address = _address_for(name, imports, others)
-            for place in places:
+        for name, own in places:
+            address = imports.get(name) or _address_elsewhere(name)
+            for place in own:
                 words[place] = address
     except (IndexError, TypeError, ValueError) as error:
         raise InternalError(f"cannot link object code: a damaged image: {error}") from None
-
-
-def _address_for(name: str, imports: Mapping[str, int], others: Sequence[LinkedCode]) -> int:
-    """Where something is that an image does not have itself."""
-    address = imports.get(name)
-    if address:
-        return address
-    for code in others:
-        if name in code:
-            return code.address(name)
-    return _address_elsewhere(name)
-
-
-def _protect_code(base: int, images: Sequence[Parts], spaces: Sequence[int]) -> None:
-    """Makes all but the data of images code: at once where no data is in between."""
-    begin = end = base
-    for (facts, _, _), space in zip(images, spaces, strict=True):
-        if facts[1]:
-            _protect(begin, end - begin)
-            begin = end + facts[1]
-        end += space
-    _protect(begin, end - begin)
 
 
 _WRITEABLE = 0x200
@@ -217,6 +172,13 @@ def _address_in_process(name: str) -> int | None:
         return None
 
 
+def note_usual_functions() -> None:
+    """Finds what libraries call of the system, which stays where it is while a process lives, and in those that are
+    forked from it."""
+    for name in ("madvise", "memcpy", "memset", "mmap", "munmap"):
+        _address_in_process(name)
+
+
 def symbol_address(name: str) -> int:
     """Where something of that name is in Python itself, or in a library that all of the process sees. A ValueError
     where there is none."""
@@ -237,8 +199,8 @@ def system_function(prototype: Any, name: str) -> Callable[..., Any]:
 
 
 def _memory(space: int) -> int:
-    """Pages that may be written to. Small pieces come from a larger one: the system takes 10 to 50 us to find memory,
-    however little that is, and 2 us more for each page."""
+    """Pages that may be written to. Small pieces come from a larger one, from its end on: the system takes 10 to 50 us
+    to find memory, however little that is, and 2 us more for each page."""
     try:
         begin, left = _SPARE.pop()  # nobody else has it meanwhile
     except IndexError:
@@ -248,8 +210,8 @@ def _memory(space: int) -> int:
             _SPARE.append((begin, left))
             return _new_memory(space)
         begin, left = _new_memory(_CHUNK_BYTES), _CHUNK_BYTES
-    _SPARE.append((begin + space, left - space))
-    return begin
+    _SPARE.append((begin, left - space))
+    return begin + left - space
 
 
 _CHUNK_BYTES = 3 << 16
@@ -277,13 +239,13 @@ _MOST_BYTES_AT_ONCE = 1 << 20
 _NO_MEMORY = ctypes.c_void_p(-1).value
 
 
-def _protect(address: int, space: int) -> None:
+def protect(address: int, space: int) -> None:
     """Makes pages code, which cannot be written to."""
     if space and system_function(_MPROTECT, "mprotect")(address, space, mmap.PROT_READ | mmap.PROT_EXEC):
         raise InternalError(f"the system refuses to run code: {os.strerror(ctypes.get_errno())}")
 
 
-def _release(address: int, space: int) -> None:
+def release(address: int, space: int) -> None:
     system_function(_MUNMAP, "munmap")(address, space)
 
 

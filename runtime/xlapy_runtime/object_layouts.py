@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from xlapy_runtime.alignment import data_address
-from xlapy_runtime.calling import Array, ArraySpec, NumpyApi, numpy_api
+from xlapy_runtime.calling import Array, NumpyApi, is_ready, numpy_api
+from xlapy_runtime.program import ArraySpec
 
 _NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
 """Those of numpy 1 and 2, whose arrays agree in the fields that the wrapper reads."""
@@ -94,7 +95,7 @@ def _makes_arrays(address: int) -> bool:
     dims = (ctypes.c_int64 * 2)(3, 5)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))
     array = new_array(id(np.ndarray), dtype, 2, ctypes.addressof(dims), None, None, 0, None)
-    return type(array) is np.ndarray and ArraySpec((3, 5), dtype).matches(array)
+    return type(array) is np.ndarray and is_ready(ArraySpec(dtype, (3, 5)), array)
 
 
 def _probe_arrays() -> Iterable[Array]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from xlapy_runtime import result_memory
 from xlapy_runtime.alignment import data_address
-from xlapy_runtime.calling import Array, ArraySpec, Callbacks, CallContext, ContextWord, EntryPoint
+from xlapy_runtime.calling import Array, Callbacks, CallContext, ContextWord, EntryPoint, is_ready
 
 
 class PortableCall:
@@ -55,7 +55,7 @@ class PortableCall:
     def _call(self, *arguments: Any) -> Any:
         parameters = self._entry.parameters
         is_simple = len(arguments) == len(parameters) and not self._entry.donations
-        if is_simple and all(map(ArraySpec.matches, parameters, arguments)):
+        if is_simple and all(map(is_ready, parameters, arguments)):
             return self.invoke(arguments)
         return self._callbacks.general(*arguments)
 

@@ -1,8 +1,8 @@
 """Programs as bytes, as caches keep them.
 
 A header in JSON holds the structure; constants and object code follow as they are. Nothing in it is executed on
-reading, and everything is checked: bytes that are not a program of this format are a ValueError. Texts, which are most
-of what there is to keep, are apart from what is needed to run.
+reading, and everything is checked: bytes that are not a program of this format are a ValueError. Texts are not kept:
+they are most of what there is to write, and hardly anybody reads them.
 
     magic (8 bytes) | length of the header (8 bytes, little endian) | header | blobs, each in a multiple of 16 bytes
 """
@@ -21,14 +21,14 @@ from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, Texts, TokenSpec
 
-MAGIC = b"xlapy\x00\x04\n"
+MAGIC = b"xlapy\x00\x05\n"
 _LENGTH_BYTES = 8
 _ALIGNMENT = 16
 """Of constants and code in the data, which is as aligned itself."""
 
 
 def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> bytes:
-    """The program as bytes; `extra` is plain data that `load_program` gives back."""
+    """The program as bytes; `extra` are facts for which `load_program` gives a function."""
     header = (
         program.name,
         [len(code) for code in program.objects],
@@ -45,7 +45,7 @@ def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> by
         sorted(program.aliases.items()),
         program.libraries,
         program.has_loops,
-        _encode(dict(extra or {})),
+        late("json").dumps(dict(extra or {})),
     )
     text = late("json").dumps(header).encode()
     head = b"".join((MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text))
@@ -53,28 +53,11 @@ def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> by
     return b"".join(blob.ljust(rounded_up(len(blob), _ALIGNMENT), b"\0") for blob in blobs)
 
 
-def dump_texts(texts: Texts) -> bytes:
-    """What a program was made of, as bytes."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in (texts.hlo_text, *texts.llvm_modules)]
-    head = late("json").dumps([len(text) for text in encoded]).encode()
-    return b"".join([len(head).to_bytes(_LENGTH_BYTES, "little"), head, *encoded])
-
-
-def load_texts(data: bytes) -> Texts:
-    """What `dump_texts` made bytes of. Raises ValueError for others."""
-    begin = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")
-    try:
-        blobs = _Blobs(data, begin, 1)
-        sizes = read_json(data[_LENGTH_BYTES:begin].decode())
-        hlo_text, *llvm_modules = (str(blobs.take(size), "utf-8", "surrogatepass") for size in sizes)
-        return Texts(hlo_text, tuple(llvm_modules))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"damaged texts of a program: {error}") from error
-
-
-def load_program(data: bytes | memoryview, texts: Callable[[], Texts] = Texts) -> tuple[Program, dict[str, Any]]:
-    """The program in `data`, and the extra data beside it. Raises ValueError if `data` is not one. Constants stay where
-    they are in `data`."""
+def load_program(
+    data: bytes | memoryview, texts: Callable[[], Texts] = Texts
+) -> tuple[Program, Callable[[], dict[str, Any]]]:
+    """The program in `data`, and what reads the extra facts beside it. Raises ValueError if `data` is not one.
+    Constants stay where they are in `data`."""
     start = len(MAGIC) + _LENGTH_BYTES
     if data[: len(MAGIC)] != MAGIC or len(data) < start:
         raise ValueError("not a program of xlapy, or of another version")
@@ -105,12 +88,12 @@ def load_program(data: bytes | memoryview, texts: Callable[[], Texts] = Texts) -
             tuple(libraries),
             has_loops,
         )
-        return program, _decode(extra)
+        return program, functools.partial(read_json, extra)
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise ValueError(f"a damaged program: {error}") from error
 
 
-_KINDS = (str, list, str, list, dict, list, list, int, list, list, int, int, list, list, bool, dict)
+_KINDS = (str, list, str, list, dict, list, list, int, list, list, int, int, list, list, bool, str)
 """Of the fields of a header, in order."""
 
 

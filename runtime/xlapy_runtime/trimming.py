@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 
 from xlapy_runtime import result_memory
 
-_NATIVE: list[Callable[[], None]] = []
+_NATIVE: list[int] = []
+"""Addresses of functions."""
 
 
 def trim() -> None:
     """Returns all memory that is kept for results and for the work of matrix products, and is not in use."""
     result_memory.trim()
-    for function in _NATIVE:
-        function()
+    for address in _NATIVE:
+        ctypes.CFUNCTYPE(None)(address)()
 
 
 def add_native(address: int) -> None:
     """Lets `trim` call a native function too, whose code is never unloaded."""
-    _NATIVE.append(ctypes.CFUNCTYPE(None)(address))
+    _NATIVE.append(address)

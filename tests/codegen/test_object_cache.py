@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -160,13 +160,21 @@ def test_clear_removes_links_to_nothing(cache: ObjectCache) -> None:
 
 
 @pytest.mark.skipif(not is_linux_on_x86(), reason="runs machine code of x86-64")
-@pytest.mark.parametrize("length", [0, 7, 8, 16, 1000])
-def test_words_are_mixed_one_after_the_other(length: int) -> None:
-    content, expected = random.Random(length).randbytes(length), 0
-    for (word,) in struct.iter_unpack("<Q", content[: length // 8 * 8]):
-        product = (expected ^ word) * 0x9E3779B97F4A7C15 % 2**64
-        expected = (product << 29 | product >> 35) % 2**64
+@pytest.mark.parametrize("length", [0, 7, 8, 16, 24, 32, 40, 64, 1000, 1027])
+def test_words_are_mixed_in_four_numbers_which_become_one(length: int) -> None:
+    content = random.Random(length).randbytes(length)
+    words = [word for (word,) in struct.iter_unpack("<Q", content[: length // 8 * 8])]
+    rows = len(words) // 4
+    first, *others = (_mixed(0, words[place : 4 * rows : 4]) for place in range(4))
+    expected = _mixed(_mixed(first, [0]), [*others, *words[4 * rows :]])
     assert mix_words()(content, length // 8) == expected
+
+
+def _mixed(number: int, words: Iterable[int]) -> int:
+    for word in words:
+        product = (number ^ word) * 0x9E3779B97F4A7C15 % 2**64
+        number = (product << 29 | product >> 35) % 2**64
+    return number
 
 
 def test_every_change_of_a_long_payload_is_a_miss(cache: ObjectCache) -> None:
@@ -196,32 +204,22 @@ def test_a_machine_without_the_machine_code_makes_other_checksums(
     cache: ObjectCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_cache, "_MIXES_WORDS", not object_cache._MIXES_WORDS and is_linux_on_x86())
-    cache.put(KIND, b"key", b"payload" * 10, b"appendix" * 10)
-    assert cache.get(KIND, b"key") == b"payload" * 10
-    assert cache.appendix(KIND, b"key") == b"appendix" * 10
+    cache.put(KIND, b"key", b"payload" * 10, b"supplement" * 10)
+    assert with_supplement(cache) == (b"payload" * 10, b"supplement" * 10)
 
 
-def test_an_appendix_is_read_by_itself(cache: ObjectCache) -> None:
-    assert cache.put(KIND, b"key", b"payload", b"appendix")
-    assert cache.get(KIND, b"key") == b"payload"
-    assert cache.appendix(KIND, b"key") == b"appendix"
-    assert cache.appendix(KIND, b"other key") is None
-    assert cache.put(KIND, b"key", b"payload")
-    assert cache.appendix(KIND, b"key") == b""
-
-
-def test_a_damaged_appendix_is_a_miss_and_spares_the_payload(cache: ObjectCache) -> None:
-    cache.put(KIND, b"key", b"payload", b"appendix")
-    (path,) = (path for path in (cache.info().directory / KIND).iterdir())
+def test_a_damaged_supplement_is_a_miss_and_spares_who_reads_the_payload(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload", b"the supplement")
+    path = only_entry(cache)
     good = path.read_bytes()
-    for at in range(good.index(b"appendix"), len(good)):
+    for at in range(good.index(b"the supplement"), len(good)):
         path.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
         assert cache.get(KIND, b"key") == b"payload"
-        assert cache.appendix(KIND, b"key") is None
+        assert with_supplement(cache) is None
         assert not path.exists()
     for length in range(len(good)):
         path.write_bytes(good[:length])
-        assert cache.appendix(KIND, b"key") is None
+        assert with_supplement(cache) is None
 
 
 def test_an_entry_under_another_name_is_a_miss(cache: ObjectCache) -> None:
@@ -408,11 +406,10 @@ def succeeds_in_child(action: object) -> bool:
 
 def test_a_supplement_is_read_with_the_payload_or_not_at_all(cache: ObjectCache) -> None:
     assert with_supplement(cache) is None
-    assert cache.put(KIND, b"key", b"payload", b"the appendix", b"the supplement")
+    assert cache.put(KIND, b"key", b"payload", b"the supplement")
     assert with_supplement(cache) == (b"payload", b"the supplement")
-    assert cache.get_with_supplement(KIND, b"key", lambda size, of_payload: None) == b"payload"
+    assert cache.get_with_supplement(KIND, b"key", lambda size: None) == b"payload"
     assert cache.get(KIND, b"key") == b"payload"
-    assert cache.appendix(KIND, b"key") == b"the appendix"
     assert cache.put(KIND, b"key", b"payload")
     assert with_supplement(cache) == (b"payload", b"")
 
@@ -421,24 +418,22 @@ def with_supplement(cache: ObjectCache, kind: str = KIND, key: bytes = b"key") -
     """The payload, and the supplement, if there is one."""
     rooms: list[Room] = []
 
-    def room(size: int, of_payload: int) -> Room:
-        assert of_payload == len(b"payload")
-        rooms.append(Room(size, of_payload))
+    def room(size: int) -> Room:
+        rooms.append(Room(size))
         return rooms[0]
 
     payload = cache.get_with_supplement(kind, key, room)
     return None if payload is None else (payload, b"".join(bytes(room.content) for room in rooms))
 
 
-@pytest.mark.parametrize("part", [b"payload", b"the supplement", b"the appendix"])
+@pytest.mark.parametrize("part", [b"payload", b"the supplement"])
 def test_damage_is_noticed_by_those_who_read_the_part(part: bytes, cache: ObjectCache) -> None:
     readers: tuple[tuple[Callable[[str, bytes], object], bytes], ...] = (
         (cache.get, b"payload"),
         (partial(with_supplement, cache), b"payload, the supplement"),
-        (cache.appendix, b"the appendix"),
     )
     for read, parts_of_it in readers:
-        cache.put(KIND, b"key", b"payload", b"the appendix", b"the supplement")
+        cache.put(KIND, b"key", b"payload", b"the supplement")
         path = only_entry(cache)
         path.write_bytes(path.read_bytes().replace(part, part[:-1] + b"!"))
         assert (read(KIND, b"key") is None) == (part in parts_of_it)

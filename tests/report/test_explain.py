@@ -154,7 +154,7 @@ def test_a_module_that_was_changed_is_not_explained() -> None:
 def test_code_without_its_module_is_not_explained() -> None:
     options = xlapy.CompileOptions()
     whole = xlapy.compile("ENTRY e { x = f32[8] parameter(0)  ROOT y = f32[8] negate(x) }")._compiled
-    exe = Executable(Compiled(whole.program, whole.stats, whole.target), options)
+    exe = Executable(Compiled(whole.program, whole.make_stats, whole.target), options)
     with pytest.raises(xlapy.UnsupportedError, match="module is not at hand"):
         exe.explain(LIMITS)
 

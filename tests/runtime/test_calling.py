@@ -21,12 +21,13 @@ from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target
 from xlapy_runtime import calling, result_memory
-from xlapy_runtime.calling import ArraySpec, CallContext, CallWrapper, ContextWord, EntryPoint, bind, load_wrapper
+from xlapy_runtime.calling import CallContext, CallWrapper, ContextWord, EntryPoint, bind, load_wrapper
 from xlapy_runtime.errors import InternalError, OutOfMemoryError
 from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.program import ArraySpec
 
 FLOAT32 = np.dtype(np.float32)
-VECTOR = ArraySpec((4,), FLOAT32)
+VECTOR = ArraySpec(FLOAT32, (4,))
 
 PROGRAMS = f"""
 ; results[0] = parameters[0] + parameters[1]
@@ -221,7 +222,7 @@ def test_everything_unusual_takes_the_general_way(program: MakeProgram, argument
 
 
 def test_fortran_order_takes_the_general_way(program: MakeProgram) -> None:
-    matrix = ArraySpec((2, 2), FLOAT32)
+    matrix = ArraySpec(FLOAT32, (2, 2))
     add = program("add", (matrix, matrix), (matrix,))
     square = np.ones((2, 2), np.float32)
     assert add.function(square, square).tolist() == [[2, 2], [2, 2]]
@@ -244,8 +245,8 @@ def test_an_error_of_the_general_way_is_raised(program: MakeProgram) -> None:
     [
         (),
         (VECTOR,),
-        (VECTOR, ArraySpec((), np.dtype(np.int64)), ArraySpec((3, 0, 2), np.dtype(ml_dtypes.bfloat16))),
-        tuple(ArraySpec((n, 2), np.dtype(np.bool_)) for n in range(40)),
+        (VECTOR, ArraySpec(np.dtype(np.int64), ()), ArraySpec(np.dtype(ml_dtypes.bfloat16), (3, 0, 2))),
+        tuple(ArraySpec(np.dtype(np.bool_), (n, 2)) for n in range(40)),
     ],
     ids=len,
 )
@@ -271,7 +272,7 @@ def test_several_leaves_that_are_no_tuple_are_a_bug(program: MakeProgram) -> Non
 
 
 def test_large_results_come_from_the_pool(program: MakeProgram) -> None:
-    large = ArraySpec((result_memory.WORTH_A_CALL_BYTES,), np.dtype(np.uint8))
+    large = ArraySpec(np.dtype(np.uint8), (result_memory.WORTH_A_CALL_BYTES,))
     function = program("nothing", (), (large,)).function
     function()
     before = result_memory.statistics()
@@ -282,7 +283,7 @@ def test_large_results_come_from_the_pool(program: MakeProgram) -> None:
 
 def test_many_results_come_from_the_pool_if_they_are_large_together(program: MakeProgram) -> None:
     """numpy's allocator would give so much memory back to the system each time."""
-    one = ArraySpec((result_memory.LARGE_BYTES,), np.dtype(np.uint8))
+    one = ArraySpec(np.dtype(np.uint8), (result_memory.LARGE_BYTES,))
     many = (one,) * (result_memory.WORTH_A_CALL_BYTES // result_memory.LARGE_BYTES)
     small, *large = program("nothing", (), (VECTOR, *many)).function()
     assert small.flags.owndata
@@ -290,7 +291,7 @@ def test_many_results_come_from_the_pool_if_they_are_large_together(program: Mak
 
 
 def test_a_status_raises_and_the_program_stays_usable(program: MakeProgram) -> None:
-    status = ArraySpec((), np.dtype(np.int32))
+    status = ArraySpec(np.dtype(np.int32), ())
     fail = program("fail", (status,), (VECTOR, VECTOR))
     for number in (5, -3):
         with pytest.raises(RefusedError, match=str(number)):
@@ -300,7 +301,7 @@ def test_a_status_raises_and_the_program_stays_usable(program: MakeProgram) -> N
 
 
 def test_failing_allocations_raise_and_leave_nothing(program: MakeProgram, monkeypatch: pytest.MonkeyPatch) -> None:
-    endless = ArraySpec((1 << 60,), np.dtype(np.uint8))
+    endless = ArraySpec(np.dtype(np.uint8), (1 << 60,))
     pooled = program("nothing", (), (VECTOR, endless)).function
     monkeypatch.setattr(result_memory, "LARGE_BYTES", 1 << 62)
     plain = program("nothing", (), (VECTOR, endless)).function
@@ -326,7 +327,7 @@ def test_an_error_of_new_context_is_raised(program: MakeProgram) -> None:
 
 
 def test_the_entry_sees_its_context(program: MakeProgram) -> None:
-    words = program("words", (), (ArraySpec((10,), np.dtype(np.int64)),))
+    words = program("words", (), (ArraySpec(np.dtype(np.int64), (10,)),))
     first = words.function()
     assert first[ContextWord.HANDLE] == -7
     assert first[ContextWord.SEED] == 42
@@ -335,14 +336,14 @@ def test_the_entry_sees_its_context(program: MakeProgram) -> None:
 
 
 def test_every_call_has_the_next_number_whichever_way_it_takes(program: MakeProgram) -> None:
-    words = program("words", (), (ArraySpec((10,), np.dtype(np.int64)),))
+    words = program("words", (), (ArraySpec(np.dtype(np.int64), (10,)),))
     seed = {int(ContextWord.SEED): 1}
     calls = [words.function(), words.bound.invoke(()), words.bound.invoke((), seed), words.function()]
     assert [int(call[ContextWord.CALL_NUMBER]) for call in calls] == [0, 1, 2, 3]
 
 
 def test_words_are_replaced_for_one_call(program: MakeProgram) -> None:
-    words = program("words", (), (ArraySpec((10,), np.dtype(np.int64)),))
+    words = program("words", (), (ArraySpec(np.dtype(np.int64), (10,)),))
     process = 3 << 32 | 1
     replaced = words.bound.invoke((), {ContextWord.SEED: 7, ContextWord.PROCESS: process})
     assert (replaced[ContextWord.SEED], replaced[ContextWord.PROCESS]) == (7, process)
@@ -364,7 +365,7 @@ def test_equal_dtypes_need_not_be_numpys_own(program: MakeProgram) -> None:
 
 
 def test_overlapping_calls_have_contexts_of_their_own(program: MakeProgram) -> None:
-    number = ArraySpec((), np.dtype(np.int64))
+    number = ArraySpec(np.dtype(np.int64), ())
     meet = program("meet", (number, number, number), (number,), release_gil=True)
     begun = np.array(0)
     found: dict[int, int] = {}
@@ -409,7 +410,7 @@ def test_contexts_survive_many_threads(program: MakeProgram) -> None:
 
 
 def test_reference_counts_come_out_even(program: MakeProgram) -> None:
-    large = ArraySpec((result_memory.WORTH_A_CALL_BYTES,), np.dtype(np.uint8))
+    large = ArraySpec(np.dtype(np.uint8), (result_memory.WORTH_A_CALL_BYTES,))
     add = program("add")
     pair = program("nothing", (VECTOR,), (VECTOR, large))
     nested = program("nothing", (VECTOR,), (VECTOR,), gives_tuple=True, restructure=list)
@@ -504,8 +505,8 @@ def test_a_layout_has_no_identity_without_the_library_that_has_it(monkeypatch: p
 
 def test_a_table_says_what_its_records_name() -> None:
     """The words are written one by one, the fields are named in `TableRecord` and those that it points to."""
-    scalar = ArraySpec((), np.dtype(np.int16))
-    matrix = ArraySpec((3, 5), FLOAT32)
+    scalar = ArraySpec(np.dtype(np.int16), ())
+    matrix = ArraySpec(FLOAT32, (3, 5))
     entry = EntryPoint(4096, (VECTOR, matrix), (scalar, matrix), gives_tuple=True, release_gil=False, donations={1: 1})
 
     class Caller:

@@ -42,14 +42,14 @@ _NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
 _MIXES_WORDS = is_linux_on_x86()
-_MAGIC = b"xlapy entry 7\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
+_MAGIC = b"xlapy entry 9\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
 _WORD = struct.Struct("<Q")
 _DIGEST_BYTES = 32
 _KEY_LENGTHS = struct.Struct("<QQQ")
-_FACTS = struct.Struct(f"<{len(_MAGIC)}sQQQ{_DIGEST_BYTES}s{_DIGEST_BYTES}s")
+_FACTS = struct.Struct(f"<{len(_MAGIC)}sQQ{_DIGEST_BYTES}s")
 _HEAD_BYTES = _FACTS.size + _DIGEST_BYTES
-"""An entry is: magic, which says how checksums are made | lengths of payload, supplement and appendix | checksums of
-supplement and appendix | checksum of all this and of the payload | payload | supplement | appendix."""
+"""An entry is: magic, which says how checksums are made | lengths of payload and supplement | checksum of the
+supplement | checksum of all this and of the payload | payload | supplement."""
 
 _TEMPORARY_PREFIX = ".writing-"
 _TEMPORARY_LIFETIME_SECONDS = 3600
@@ -159,9 +159,9 @@ class ObjectCache:
         """The payload that was put under this kind and key, or None."""
         return self._counted(self._read(kind, key, _payload))
 
-    def get_with_supplement(self, kind: str, key: bytes, room: Callable[[int, int], Room | None]) -> bytes | None:
-        """The payload; or None. The supplement that was put beside it is read into the memory that `room` has for the
-        sizes of supplement and payload; where it has none, or there is no supplement, that is not read."""
+    def get_with_supplement(self, kind: str, key: bytes, room: Callable[[int], Room | None]) -> bytes | None:
+        """The payload; or None. The supplement that was put beside it is read into the memory that `room` has for its
+        size; where it has none, or there is no supplement, that is not read."""
         return self._counted(self._read(kind, key, partial(_payload_and_supplement, room=room)))
 
     def _counted(self, found: Found | None) -> Found | None:
@@ -171,23 +171,16 @@ class ObjectCache:
             self._hits += 1
         return found
 
-    def appendix(self, kind: str, key: bytes) -> bytes | None:
-        """What was put behind the payload, or None."""
-        return self._read(kind, key, _appendix)
-
-    def put(self, kind: str, key: bytes, payload: bytes, appendix: bytes = b"", supplement: bytes = b"") -> bool:
+    def put(self, kind: str, key: bytes, payload: bytes, supplement: bytes = b"") -> bool:
         """Stores the payload, replacing an earlier one. Says whether it is stored. The `supplement` is what only some
-        readers want along with it. The `appendix` is what belongs to it and hardly anybody needs: it is read only when
-        it is asked for."""
-        size = len(payload) + len(supplement) + len(appendix)
+        readers want along with it."""
+        size = len(payload) + len(supplement)
         if self._directory is None or size > self._limit_bytes:
             return False
         digest = self._digest(kind, key)
         path = os.path.join(self._directory, kind, digest.hex())
         stored = _make_private(self._directory) and _make_private(os.path.dirname(path))
-        stored = stored and _write_atomically(
-            path, (_head(digest, payload, supplement, appendix), payload, supplement, appendix)
-        )
+        stored = stored and _write_atomically(path, (_head(digest, payload, supplement), payload, supplement))
         if stored:
             self._keep_within_limit(size)
         return stored
@@ -278,14 +271,14 @@ def _listing(directory: str) -> list[str]:
         return []
 
 
-def _head(digest: bytes, payload: bytes, supplement: bytes, appendix: bytes) -> bytes:
+def _head(digest: bytes, payload: bytes, supplement: bytes) -> bytes:
     """What an entry begins with; `digest` is that of its kind and key."""
-    others = _checksum(digest + _SUPPLEMENT, supplement), _checksum(digest + _APPENDIX, appendix)
-    facts = _FACTS.pack(_MAGIC, len(payload), len(supplement), len(appendix), *others)
+    of_supplement = _checksum(digest + _SUPPLEMENT, supplement)
+    facts = _FACTS.pack(_MAGIC, len(payload), len(supplement), of_supplement)
     return facts + _checksum(digest + facts, payload)
 
 
-_SUPPLEMENT, _APPENDIX = b"supplement", b"appendix"
+_SUPPLEMENT = b"supplement"
 
 
 def _checksum(facts: bytes, content: bytes | memoryview, address: int | None = None) -> bytes:
@@ -311,7 +304,7 @@ def _part_of_file(path: str, part: _Part[Found], digest: bytes) -> Found:
         head = os.read(descriptor, _HEAD_BYTES)
         if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
             raise ValueError("not an entry of this format")
-        lengths = _FACTS.unpack_from(head)[1:4]
+        lengths = _FACTS.unpack_from(head)[1:3]
         if _HEAD_BYTES + sum(lengths) != status.st_size:
             raise ValueError("an entry cut short")
         found = part(descriptor, head, digest)
@@ -338,12 +331,10 @@ def _checked_payload(payload: bytes, head: bytes, digest: bytes) -> bytes:
     return payload
 
 
-def _payload_and_supplement(
-    descriptor: int, head: bytes, digest: bytes, room: Callable[[int, int], Room | None]
-) -> bytes:
-    _, length, more, _, checksum, _ = _FACTS.unpack_from(head)
+def _payload_and_supplement(descriptor: int, head: bytes, digest: bytes, room: Callable[[int], Room | None]) -> bytes:
+    _, length, more, checksum = _FACTS.unpack_from(head)
     payload = _checked_payload(os.read(descriptor, length), head, digest)
-    found = room(more, length) if more else None
+    found = room(more) if more else None
     if found is not None:
         _read_into(descriptor, found.content)
         if _checksum(digest + _SUPPLEMENT, found.content, found.address) != checksum:
@@ -360,15 +351,6 @@ def _read_into(descriptor: int, memory: memoryview) -> None:
         os.readv(descriptor, [memory])
     else:
         memory[:] = os.read(descriptor, len(memory))
-
-
-def _appendix(descriptor: int, head: bytes, digest: bytes) -> bytes:
-    _, length, supplement, more, _, checksum = _FACTS.unpack_from(head)
-    os.lseek(descriptor, length + supplement, os.SEEK_CUR)
-    appendix = os.read(descriptor, more)
-    if _checksum(digest + _APPENDIX, appendix) != checksum:
-        raise ValueError("a damaged appendix")
-    return appendix
 
 
 Found = TypeVar("Found")

@@ -9,6 +9,7 @@ is much to compile.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -185,7 +186,6 @@ def compile_program(
     """Object code and tables. `parameters` and `result` are the shapes that the caller sees."""
     modules = emitted.modules
     outlined = [code_of(function) for function in emitted.outlined]
-    texts = Texts(printed(module, plan), tuple(text for text, _ in modules))
     return Program(
         name=module.name,
         objects=prelinked([*compile_ir(modules), *(bytes(part) for code in outlined for part in code.objects)]),
@@ -210,7 +210,7 @@ def compile_program(
         has_loops=any(
             i.opcode == "while" or region_functions(i) for each in module.computations() for i in each.calling
         ),
-        texts=lambda: texts,
+        texts=cache(lambda: Texts(printed(module, plan), tuple(text for text, _ in modules))),
     )
 
 
