@@ -10,7 +10,8 @@ import pytest
 import xlapy
 from tests.support.native import flatten
 from xlapy.codegen.kernels.effort import is_heavy
-from xlapy.codegen.kernels.loop import ROOMY_REGISTERS, STREAMED_BYTES
+from xlapy.codegen.kernels.functions import ROOMY_REGISTERS
+from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.program import GLUE_LEVEL, KERNEL_LEVEL
 from xlapy.codegen.target import host_target
 from xlapy.compiler import lower

@@ -10,6 +10,14 @@ from tests.support.guarded_memory import fenced_results
 from tests.support.native import check_native
 from xlapy import ops
 from xlapy.builder import XlaOp
+from xlapy.codegen.kernels.functions import (
+    MANY_STEPS_OF_SLENDER,
+    ROOMY_REGISTERS,
+    STEPS_OF_CALLS,
+    VECTORS_OF_SLENDER,
+)
+from xlapy.codegen.target import host_target
+from xlapy.hlo.element_types import element_type_named
 
 INSTRUCTIONS = 1300
 """More than one kernel takes; the second one overwrites the result of the first."""
@@ -76,3 +84,30 @@ def test_many_elements_of_functions_are_the_same_as_few(kind: str, rows: int, co
     few = np.ascontiguousarray(x[:2, -33:])
     found = compiled(rows, columns).run(x, y)[:2, -33:]
     np.testing.assert_array_equal(found, compiled(2, 33).run(few, y[:2] if along == 0 else y[-33:]))
+
+
+EIGHT = [
+    *(("logistic", kind, MANY_STEPS_OF_SLENDER) for kind in ("f32", "f64", "bf16")),
+    ("exponential", "f64", MANY_STEPS_OF_SLENDER),
+    ("tanh", "bf16", MANY_STEPS_OF_SLENDER),
+    ("erf", "f64", STEPS_OF_CALLS),
+]
+
+
+@pytest.mark.parametrize(("op", "kind", "steps"), EIGHT)
+def test_eight_vectors_of_a_function_are_the_same_as_few(op: str, kind: str, steps: int) -> None:
+    def compiled(size: int) -> xlapy.Executable:
+        return xlapy.compile(
+            f"HloModule m\nENTRY e {{ x = {kind}[{size}] parameter(0)  ROOT y = {kind}[{size}] {op}(x) }}"
+        )
+
+    target = host_target()
+    lanes = target.lanes(64 if kind == "f64" else 32) * VECTORS_OF_SLENDER
+    size = steps * lanes + 77
+    x = np.random.default_rng(0).normal(size=size).astype(element_type_named(kind).dtype)
+    x[-5:] = [np.inf, -np.inf, np.nan, 0.0, -0.0]
+    many = compiled(size)
+    if target.vector_registers >= ROOMY_REGISTERS:
+        assert f"<{lanes} x {'double' if kind == 'f64' else 'float'}>" in many.llvm_ir()
+    found, expected = (run.astype(np.float64) for run in (many(x)[-333:], compiled(333)(x[-333:])))
+    np.testing.assert_array_equal(found, expected)

@@ -10,8 +10,9 @@ import pytest
 import xlapy
 from tests.support.targets import lesser_targets
 from xlapy.codegen.ir_types import F32
-from xlapy.codegen.kernels.loop import CALLED, ROOMY_REGISTERS, STREAMED_BYTES
-from xlapy.codegen.math.outlined import LONG, OutlinedFunction, outlined_code
+from xlapy.codegen.kernels.functions import ROOMY_REGISTERS
+from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.math.outlined import OutlinedFunction, outlined_code
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy.compiler import compile_module
@@ -49,7 +50,7 @@ def executable(text: str, target: str = "host") -> Executable:
 def with_copies(text: str, target: str = "host") -> Executable:
     """The program with a copy of each function where it is used, unless its kernel is a quick one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("xlapy.codegen.math.outlined.LONG", frozenset())
+        patch.setattr("xlapy.codegen.math.outlined._LONG_FUNCTIONS", frozenset())
         return executable(text, target)
 
 
@@ -128,10 +129,6 @@ def test_larger_kernels_call_a_single_function_if_it_is_long(type: str, name: st
     is_long = (name, type) in {("sine", "f32"), ("power", "f32"), ("power", "f64"), ("tanh", "f64"), ("log", "f64")}
     assert ("@math." in calling.llvm_ir()) == (has_room and is_long)
     np.testing.assert_array_equal(bits(calling(*arguments)), bits(with_copies(text)(*arguments)))
-
-
-def test_what_is_called_has_ops() -> None:
-    assert {{"cosine": "cos", "sine": "sin"}.get(op, op) for op in CALLED} == LONG
 
 
 def test_kernels_of_short_functions_call_none() -> None:

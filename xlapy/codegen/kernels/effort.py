@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence, Set
 
-from xlapy.codegen.kernels.loop import FUNCTION_WORK, ROOMY_REGISTERS, ROOTS, STREAMED_BYTES
+from xlapy.codegen.kernels.functions import ROOMY_REGISTERS, ROOTS
+from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.cost import TRANSCENDENTAL, arithmetic_cost, traffic

@@ -20,6 +20,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
+from xlapy.codegen.kernels.functions import are_functions_called, vectors_of_functions
 from xlapy.codegen.kernels.padded_rows import RowStep, emit_padded_row, emit_part, interior_of
 from xlapy.codegen.kernels.row_order import (
     RowWalk,
@@ -43,42 +44,12 @@ from xlapy_runtime.records import Record
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
 LEAST_LEAVING_BYTES = 1 << 16  # of results that bypass the caches because they are some of many
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
-VECTORS_OF_MANY = 4  # hide more of it, and take up to a third longer to compile
-ROOMY_REGISTERS = 32  # enough for four vectors and for constants
-MANY_STEPS = 1 << 11  # from which on that is worth it: some hundred calls win it back
-STEPS_OF_CALLS = 16  # the same for calls of functions, which save both a fourth of the time and compiling copies
-MOST_FUNCTIONS = 8  # of an element, up to which it is: the more there are, the more values wait in memory
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
-LONG_ROW_STEPS = 16  # in which the overlap of the last two is little
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
 FEW_STEPS = 16  # that are so long, of a loop that runs once in a call
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
 LEAST_MOVED = 8  # where nothing is computed
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
-
-ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
-_INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac lgamma polygamma
-    random-gamma-grad regularized-incomplete-beta zeta"""
-CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
-"""Functions that are one long chain of operations."""
-
-CALLED = frozenset({"atan2", "cosine", "erf", "log", "power", "sine", "tan", "tanh"})
-"""Functions that are called where several are: the ops of `math.outlined.LONG`."""
-
-SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
-"""Functions that branch to what is rarely needed, or divide, and wait for that."""
-
-CALLED_ALONE = frozenset(
-    {("power", 32), ("atan2", 64), ("erf", 64), ("log", 64), ("power", 64), ("tan", 64), ("tanh", 64)}
-)
-"""Functions, with the bits of their numbers, for which a loop of nothing else takes no longer if it calls them; most
-of those of f64 take up to a twentieth less."""
-
-CALLED_IN_CACHE = frozenset({("cosine", 32), ("sine", 32)})
-"""The same, unless results are streamed: then a loop of sines takes a twelfth longer with calls."""
-
-INTRICATE = frozenset(_INTRICATE.split())
-"""Functions whose values fill the registers with two vectors of each, and which take long to compile as it is."""
 
 
 class LoopPlan(Record):
@@ -155,7 +126,7 @@ def plan_loop(
         walk,
         repeated,
         is_quick=is_quick,
-        calls_functions=vectors == VECTORS_OF_MANY and _are_functions_called(computed, streaming=streaming),
+        calls_functions=vectors > VECTORS_PER_STEP and are_functions_called(computed, streaming=streaming),
     )
 
 
@@ -191,37 +162,7 @@ def work_per_element(instructions: Sequence[Instruction]) -> int:
 
 def _vectors_per_step(computed: Sequence[Instruction], size: int, extent: int, target: Target) -> int:
     """How many native vectors to compute together: of `size` elements in all, `extent` behind one another."""
-    lanes = widest_lanes(computed, target, VECTORS_OF_MANY)
-    fits = not extent % lanes or extent >= LONG_ROW_STEPS * lanes
-    least_steps = STEPS_OF_CALLS if _are_functions_called(computed, streaming=False) else MANY_STEPS
-    pays = size >= least_steps * lanes and _has_long_chains(computed, target)
-    return VECTORS_OF_MANY if fits and pays else VECTORS_PER_STEP
-
-
-def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
-    """Whether the steps of functions, each waiting for the one before, are what takes the time of an element.
-
-    The processor looks ahead over a hundred operations or so, which with two vectors is one function: with four, a
-    function of f32 takes a tenth less time on Zen 5, and the distance on a sphere, of f64, a quarter less."""
-    functions = sum(instruction.opcode in CHAINS for instruction in computed)
-    return (
-        target.vector_registers >= ROOMY_REGISTERS
-        and 0 < functions <= MOST_FUNCTIONS
-        and not any(i.opcode in INTRICATE or (i.shape.is_array and i.shape.type.is_complex) for i in computed)
-    )
-
-
-def _are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
-    """Whether copies of functions are what LLVM spends its time on, and calls take no longer: of several, most of them
-    long, or of one that is long enough. Where results are streamed, prices of options, of logarithms and error
-    functions, would take a twelfth longer with calls."""
-    functions = [instruction for instruction in computed if instruction.opcode in CHAINS]
-    if len(functions) == 1:
-        function = (functions[0].opcode, register_type(functions[0].shape.type).bits)
-        return function in CALLED_ALONE or (not streaming and function in CALLED_IN_CACHE)
-    called = sum(function.opcode in CALLED for function in functions)
-    is_much = len(functions) > 1 and 2 * called >= len(functions)
-    return is_much and (not streaming or all(function.opcode in SEVERAL_BLOCKS for function in functions))
+    return vectors_of_functions(computed, size, extent, widest_lanes(computed, target, 1), target) or VECTORS_PER_STEP
 
 
 def _is_long_row(instructions: Sequence[Instruction]) -> bool:

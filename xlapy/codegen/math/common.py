@@ -39,13 +39,31 @@ def format_of(type: IRType) -> Format:
     return _FORMATS[type.kind]
 
 
-def horner(k: KernelBuilder, x: Value, table: Mapping[str, Sequence[float]] | Sequence[float]) -> Value:
-    """The polynomial with these coefficients, constant first, or those that `table` has for the type of `x`."""
+Table = Mapping[str, Sequence[float]] | Sequence[float]
+"""Coefficients of a polynomial, constant first; for one type, or for several by their names."""
+
+LONG_POLYNOMIAL = 12
+"""Coefficients that are a longer chain, each operation waiting for the one before, than vectors side by side hide."""
+
+
+def horner(k: KernelBuilder, x: Value, table: Table) -> Value:
+    """The polynomial with these coefficients, or those that `table` has for the type of `x`."""
     coefficients = table[x.type.kind] if isinstance(table, Mapping) else table
     result = k.const(x.type, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result = k.muladd(result, x, coefficient)
     return result
+
+
+def two_chains(k: KernelBuilder, x: Value, square: Value, table: Table) -> Value:
+    """The same, given x^2 too: a long polynomial as P(x^2) + x Q(x^2), which are two chains of half the length.
+
+    Only for coefficients that make neither of them much larger than their sum, as those of the arctangent, whose signs
+    alternate up to x = 1: rounding errors would be larger by as much."""
+    coefficients = table[x.type.kind] if isinstance(table, Mapping) else table
+    if len(coefficients) < LONG_POLYNOMIAL:
+        return horner(k, x, coefficients)
+    return k.muladd(horner(k, square, coefficients[1::2]), x, horner(k, square, coefficients[::2]))
 
 
 def clamp(k: KernelBuilder, x: Value, low: float, high: float) -> Value:

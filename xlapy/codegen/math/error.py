@@ -25,6 +25,7 @@ from xlapy.codegen.math.common import (
     nearest_power,
     quick_two_sum,
     scale,
+    two_chains,
     two_product,
 )
 from xlapy.codegen.math.exponential import reduced_exp
@@ -51,12 +52,14 @@ def erf(k: KernelBuilder, x: Value) -> Value:
     So a small result is as accurate as Q, which is -|x| + |x| P(|x|)."""
     kind = x.type.kind
     magnitude = _at_most(k, k.fabs(x), _ERF_LIMIT[kind])
-    exponent = k.muladd(magnitude, horner(k, magnitude, LOG_ERFC), k.neg(magnitude))
+    square = k.mul(magnitude, magnitude)
+    exponent = k.muladd(magnitude, two_chains(k, magnitude, square, LOG_ERFC), k.neg(magnitude))
     n, power = nearest_power(k, exponent, 1 / math.log(2), 0)
     r = exponent
     for part in LN2[kind]:
         r = k.muladd(n, -part, r)
-    p = k.muladd(k.mul(r, r), horner(k, r, _ERF_EXP[kind]), r)
+    square = k.mul(r, r)
+    p = k.muladd(square, two_chains(k, r, square, _ERF_EXP[kind]), r)
     return k.copysign(k.muladd(k.neg(power), p, k.sub(1.0, power)), x)
 
 

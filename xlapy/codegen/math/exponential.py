@@ -19,6 +19,7 @@ from xlapy.codegen.math.common import (
     quick_two_sum,
     round_to_integer,
     scale,
+    two_chains,
 )
 
 # Beyond these e^x is an infinity, or zero.
@@ -43,7 +44,8 @@ def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced
     n, number = nearest_multiple(k, x, 1 / math.log(2))
     r = k.muladd(n, -high_ln2, x)
     r = k.muladd(n, -low_ln2, r) if low is None else k.add(r, k.muladd(n, -low_ln2, low))
-    return Reduced(k.muladd(k.mul(r, r), horner(k, r, EXP), r), number, n)
+    square = k.mul(r, r)
+    return Reduced(k.muladd(square, two_chains(k, r, square, EXP), r), number, n)
 
 
 def exp(k: KernelBuilder, x: Value) -> Value:
@@ -68,7 +70,8 @@ def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = Fals
     r, low = k.muladd(n, -high_ln2, x), k.muladd(n, -low_ln2, low)
     whole = k.add(r, low)
     high, error = quick_two_sum(k, 1.0, r)
-    rest = k.muladd(k.mul(whole, whole), horner(k, whole, EXP), low)
+    square = k.mul(whole, whole)
+    rest = k.muladd(square, two_chains(k, whole, square, EXP), low)
     result = k.add(high, k.add(error, rest))
     if not moderate:
         return scale(k, result, number, n)

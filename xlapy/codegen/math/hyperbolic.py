@@ -15,6 +15,7 @@ from xlapy.codegen.math.common import (
     quick_two_sum,
     round_to_integer,
     scale,
+    two_chains,
     two_sum,
 )
 from xlapy.codegen.math.exponential import reduced_exp
@@ -43,7 +44,8 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     high_ln2, low_ln2 = LN2[x.type.kind]
     n, number = round_to_integer(k, k.muladd(reached, 2 / math.log(2), -0.5))
     r = k.muladd(n, -low_ln2 / 2, k.muladd(n, -high_ln2 / 2, reached))
-    bent = k.mul(k.mul(r, r), horner(k, r, TANH))
+    square = k.mul(r, r)
+    bent = k.mul(square, two_chains(k, r, square, TANH))
     h = k.add(r, bent)
     power = power_of_two(k, number, x.type)
     below = k.muladd(h, power, k.muladd(power, 0.5, 0.5))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 from xlapy.codegen.ir import IRType, KernelBuilder, Module, Value
 from xlapy.codegen.jit import emit_object
@@ -24,8 +25,21 @@ from xlapy_runtime.records import Record
 SHORT = frozenset({"sqrt", "rsqrt"})
 """Functions that are few instructions wherever they are."""
 
-LONG = frozenset({"atan2", "cos", "erf", "log", "power", "sin", "tan", "tanh"})
-"""Functions that take long enough for a call not to matter."""
+LONG: Mapping[str, str] = MappingProxyType(
+    {
+        "atan2": "atan2",
+        "cosine": "cos",
+        "erf": "erf",
+        "log": "log",
+        "power": "power",
+        "sine": "sin",
+        "tan": "tan",
+        "tanh": "tanh",
+    }
+)
+"""Functions that take long enough for a call not to matter: ops, and what computes them."""
+
+_LONG_FUNCTIONS = frozenset(LONG.values())
 
 
 class OutlinedFunction(Record):
@@ -53,7 +67,7 @@ class OutlinedFunction(Record):
 def math_function(k: KernelBuilder, name: str, operands: Sequence[Value], *, brief: bool = False) -> Value:
     """The value of a function in `MATH` (in `BF16_MATH`, if it may be `brief`): what computes it, or a call of that."""
     called = k.module.outlined
-    is_called = k.is_quick or (k.calls_functions and name in LONG)
+    is_called = k.is_quick or (k.calls_functions and name in _LONG_FUNCTIONS)
     if not is_called or called is None or name in SHORT or all(operand.constant is not None for operand in operands):
         return _functions(brief)[name](k, *operands)
     type = operands[0].type

@@ -9,7 +9,7 @@ import math
 
 from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
 from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN, SINE, TAN_SINGLE
-from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit, two_product
+from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit, two_chains, two_product
 from xlapy.codegen.math.rare import RareFunction
 from xlapy.codegen.math.trigonometric_reduction import (
     ANGLE_LIMITS,
@@ -199,7 +199,7 @@ def atan(k: KernelBuilder, x: Value) -> Value:
 def _asin_correction(k: KernelBuilder, t: Value) -> Value:
     """asin(t) - t for t up to 0.7."""
     z = k.mul(t, t)
-    return k.mul(k.mul(t, z), horner(k, z, ASIN))
+    return k.mul(k.mul(t, z), two_chains(k, z, k.mul(z, z), ASIN))
 
 
 def _folded(k: KernelBuilder, x: Value) -> tuple[Value, Value]:

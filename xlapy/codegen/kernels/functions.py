@@ -1,0 +1,138 @@
+"""What loops over elements know of the functions in them: how many vectors to compute together, and which to call.
+
+A function is a chain of operations, each of which waits for the one before. The processor looks ahead over one to two
+hundred instructions, which with two vectors is one function, so it has little else to do meanwhile. The more vectors
+are written down side by side, the more it finds, as long as the registers hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from xlapy.codegen.math.outlined import LONG
+from xlapy.codegen.registers import register_type
+from xlapy.codegen.target import Target
+from xlapy.hlo.cost import TRANSCENDENTAL
+from xlapy.hlo.element_types import BF16
+from xlapy.hlo.graph import Instruction
+
+VECTORS_OF_MANY = 4  # take up to a third longer to compile than two
+VECTORS_OF_SLENDER = 8  # of which two or three times as much is in flight as of four, and half of it in registers
+ROOMY_REGISTERS = 32  # enough for four vectors and for constants
+MANY_STEPS = 1 << 11  # from which on four vectors are worth it: some hundred calls win it back
+MANY_STEPS_OF_SLENDER = 1 << 13  # the same for eight, of which code of bf16 takes another ten milliseconds to compile
+STEPS_OF_CALLS = 16  # the same for calls of functions, which save both a fourth of the time and compiling copies
+LONG_ROW_STEPS = 16  # in which the overlap of the last two is little
+MOST_FUNCTIONS = 8  # of an element, up to which it is: the more there are, the more values wait in memory
+MOST_SLENDER = 2  # the same for eight vectors
+
+ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
+_INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac lgamma polygamma
+    random-gamma-grad regularized-incomplete-beta zeta"""
+CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
+"""Functions that are one long chain of operations."""
+
+_ALL = frozenset({"f32", "f64", "bf16"})
+SLENDER: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "erf": _ALL,
+        "exponential": _ALL,
+        "exponential-minus-one": _ALL,
+        "log": frozenset({"bf16"}),
+        "log-plus-one": frozenset({"f32"}),
+        "logistic": _ALL,
+        "sinh": _ALL,
+        "tanh": frozenset({"f32", "bf16"}),
+    }
+)
+"""Functions, and the types in which they keep few values beside the chain, so that registers hold eight of them.
+
+On Zen 5, loops of one then take a twentieth (tanh) to a fourth (logistic, erf of f64) less than with four vectors.
+Those of others, logarithms, sines or quotients, which keep more, take up to a third longer."""
+
+SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
+"""Functions that branch to what is rarely needed, or divide, and wait for that."""
+
+CALLED_ALONE = frozenset(
+    {("power", 32), ("atan2", 64), ("erf", 64), ("log", 64), ("power", 64), ("tan", 64), ("tanh", 64)}
+)
+"""Functions, with the bits of their numbers, for which a loop of nothing else takes no longer if it calls them; most
+of those of f64 take up to a twentieth less."""
+
+CALLED_IN_CACHE = frozenset({("cosine", 32), ("sine", 32)})
+"""The same, unless results are streamed: then a loop of sines takes a twelfth longer with calls."""
+
+INTRICATE = frozenset(_INTRICATE.split())
+"""Functions whose values fill the registers with two vectors of each, and which take long to compile as it is."""
+
+
+def vectors_of_functions(
+    computed: Sequence[Instruction], size: int, extent: int, lanes: int, target: Target
+) -> int | None:
+    """How many native vectors, of so many lanes, to compute together because of functions among what is `computed`:
+    of `size` elements in all, `extent` behind one another. None if these make no difference."""
+    if not _has_long_chains(computed, target):
+        return None
+    calls = are_functions_called(computed, streaming=False)
+    worthwhile = {VECTORS_OF_MANY: STEPS_OF_CALLS if calls else MANY_STEPS}
+    if _are_slender(computed):
+        worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if calls else MANY_STEPS_OF_SLENDER, **worthwhile}
+    for vectors, steps in worthwhile.items():
+        step = vectors * lanes
+        fits = not extent % step or extent >= LONG_ROW_STEPS * step
+        if fits and size >= steps * step:
+            return vectors
+    return None
+
+
+def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
+    """Whether the steps of functions, each waiting for the one before, are what takes the time of an element.
+
+    With four vectors, a function of f32 takes a tenth less time on Zen 5, and the distance on a sphere, of f64, a
+    quarter less."""
+    return (
+        target.vector_registers >= ROOMY_REGISTERS
+        and 0 < len(_functions(computed)) <= MOST_FUNCTIONS
+        and not any(i.opcode in INTRICATE or (i.shape.is_array and i.shape.type.is_complex) for i in computed)
+    )
+
+
+def _are_slender(computed: Sequence[Instruction]) -> bool:
+    """Whether registers hold eight vectors of all values: of one or two functions, or of calls in one block."""
+    functions = _functions(computed)
+    if _are_several_called(functions):
+        return _is_one_block(functions)
+    return len(functions) <= MOST_SLENDER and all(_is_slender(f) for f in functions)
+
+
+def _is_slender(function: Instruction) -> bool:
+    type = function.shape.type
+    kind = "bf16" if type is BF16 else register_type(type).kind
+    return kind in SLENDER.get(function.opcode, ())
+
+
+def are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
+    """Whether copies of functions are what LLVM spends its time on, and calls take no longer: of several, most of them
+    long, or of one that is long enough."""
+    functions = _functions(computed)
+    if len(functions) == 1:
+        function = (functions[0].opcode, register_type(functions[0].shape.type).bits)
+        return function in CALLED_ALONE or (not streaming and function in CALLED_IN_CACHE)
+    return _are_several_called(functions) and (
+        not streaming or _is_one_block(functions) or all(function.opcode in SEVERAL_BLOCKS for function in functions)
+    )
+
+
+def _functions(computed: Sequence[Instruction]) -> list[Instruction]:
+    return [instruction for instruction in computed if instruction.opcode in CHAINS]
+
+
+def _are_several_called(functions: Sequence[Instruction]) -> bool:
+    called = sum(function.opcode in LONG for function in functions)
+    return len(functions) > 1 and 2 * called >= len(functions)
+
+
+def _is_one_block(functions: Sequence[Instruction]) -> bool:
+    """Of f32, with eight vectors, called: prices of options, of logarithms and error functions, take a sixth less."""
+    return all(f.opcode not in SEVERAL_BLOCKS and register_type(f.shape.type).bits == 32 for f in functions)
