@@ -40,7 +40,8 @@ from xlapy_runtime.records import Record
 VECTORS = 2  # along the lanes
 TILE = {True: 12, False: 6}
 """Results along the second dimension, by whether there are 32 registers (or 16): they hold the sums of two vectors of
-each, what is loaded, and hide the latency of the products."""
+each, what is loaded, and hide the latency of the products. Where there is only one of each, twice as many do that with
+half of the loads."""
 
 ENOUGH_SUMS = 8
 """Vectors of sums that hide the latency of products. Gradients of kernels have few results to share out: where so many
@@ -173,14 +174,15 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     sizes = (batch, groups if split else 1, features // groups if split else features, *counts)
     columns = sizes[lane_loop]
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
-    most = TILE[target.is_avx512 or not target.is_x86]
+    may_be_wide = columns >= VECTORS * native
+    most = TILE[target.is_avx512 or not target.is_x86] * (1 if may_be_wide else VECTORS)
     edges = [(0, 0)] * SPATIAL + [_edges(axis) for axis in axes]
     inner = [size - sum(beside) for size, beside in zip(sizes, edges, strict=True)]
     tile_loop = _tile_loop(inner, lane_loop, numbers, most)
     tile = _tile_of(inner[tile_loop], most) if tile_loop is not None else 1
     has_few = tile_loop is not None and tile_loop >= SPATIAL and _has_few_positions(axes[tile_loop - SPATIAL])
     sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= most else 1
-    is_wide = lanes == native and columns >= VECTORS * native and not (has_few and tile * sheets >= ENOUGH_SUMS)
+    is_wide = lanes == native and may_be_wide and not (has_few and tile * sheets >= ENOUGH_SUMS)
     return ConvolutionPlan(
         instruction,
         numbers,
