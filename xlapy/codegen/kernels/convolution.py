@@ -40,8 +40,9 @@ from xlapy_runtime.records import Record
 VECTORS = 2  # along the lanes
 TILE = {True: 12, False: 6}
 """Results along the second dimension, by whether there are 32 registers (or 16): they hold the sums of two vectors of
-each, what is loaded, and hide the latency of the products. Where there is only one of each, twice as many do that with
-half of the loads."""
+each, what is loaded, and hide the latency of the products. Where features fill only one of each, twice as
+many do that with half of the loads. (Along a spatial dimension twice as many took twice as long: the code at edges, for
+28 positions.)"""
 
 ENOUGH_SUMS = 8
 """Vectors of sums that hide the latency of products. Gradients of kernels have few results to share out: where so many
@@ -175,7 +176,8 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     columns = sizes[lane_loop]
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
     may_be_wide = columns >= VECTORS * native
-    most = TILE[target.is_avx512 or not target.is_x86] * (1 if may_be_wide else VECTORS)
+    is_narrow = lane_loop == FEATURE and not may_be_wide
+    most = TILE[target.is_avx512 or not target.is_x86] * (VECTORS if is_narrow else 1)
     edges = [(0, 0)] * SPATIAL + [_edges(axis) for axis in axes]
     inner = [size - sum(beside) for size, beside in zip(sizes, edges, strict=True)]
     tile_loop = _tile_loop(inner, lane_loop, numbers, most)
