@@ -44,6 +44,10 @@ each, what is loaded, and hide the latency of the products. Where features fill 
 many do that with half of the loads. (Along a spatial dimension twice as many took twice as long: the code at edges, for
 28 positions.)"""
 
+MOST_VECTORS, LEAST_UNITS = 4, 12
+"""Along the lanes of gradients of kernels that have so few other results in a tile (those of filters of one channel)
+that products would wait for one another; if so many units of work are left then."""
+
 ENOUGH_SUMS = 8
 """Vectors of sums that hide the latency of products. Gradients of kernels have few results to share out: where so many
 are in a tile, it has one vector along the lanes."""
@@ -184,7 +188,6 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     tile = _tile_of(inner[tile_loop], most) if tile_loop is not None else 1
     has_few = tile_loop is not None and tile_loop >= SPATIAL and _has_few_positions(axes[tile_loop - SPATIAL])
     sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= most else 1
-    is_wide = lanes == native and may_be_wide and not (has_few and tile * sheets >= ENOUGH_SUMS)
     return ConvolutionPlan(
         instruction,
         numbers,
@@ -193,7 +196,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         lane_loop,
         tile_loop,
         lanes,
-        VECTORS if is_wide else 1,
+        _vectors(sizes, lane_loop, native, tile * sheets, VECTORS * most if has_few else 0),
         tile,
         sheets,
         edges[tile_loop] if tile_loop is not None else (0, 0),
@@ -201,6 +204,17 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         batch if batch_groups > 1 else 0,
         rhs.dims[numbers.kernel_input_feature],
     )
+
+
+def _vectors(sizes: Sequence[int], lane_loop: int, native: int, results: int, most_sums: int) -> int:
+    """How many lie along the lanes, for each of the `results` of a tile: these have few positions of a long window, and
+    so many sums at the most, unless that is 0."""
+    columns = sizes[lane_loop]
+    if columns < VECTORS * native or (most_sums and results >= ENOUGH_SUMS):
+        return 1
+    tiles = math.prod(sizes) // max(columns * results, 1)
+    units = columns // (MOST_VECTORS * native) * tiles
+    return MOST_VECTORS if MOST_VECTORS * results <= most_sums and units >= LEAST_UNITS else VECTORS
 
 
 def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
