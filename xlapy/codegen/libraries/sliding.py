@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from itertools import product, starmap
 
+from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.ir import I64, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.float_order import (
@@ -65,7 +66,9 @@ and of what results are divided by; whether these are better stored past the cac
 from the first one of the window on.
 
 What is fetched is as far ahead as the next row of results, into the second-level cache: the rows that only the windows
-there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes."""
+there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes. One that
+waits for memory (`Target.asks_ahead`) does not: it is told what comes a page later in the rows that are new, and needs
+a fifth less time."""
 
 VECTORS = (4, 2, 1)
 WIDTHS, ANY_WIDTH = (2, 3), 0
@@ -143,6 +146,8 @@ def _fetched(rows: WindowAxis, read: Steps, sliding: Sliding, target: Target) ->
     each row is seen once, so that the processor needs no help."""
     part = rows.part
     pays = part.size > part.stride and part.window_dilation == 1 and sliding.images * read.image > target.l3_bytes
+    if pays and target.asks_ahead:
+        return part.size - part.stride, part.stride
     is_near = (part.size + part.stride) * read.row <= target.l2_bytes // 2
     count = part.stride if pays and is_near else 0
     return part.size + part.stride - count, count
@@ -208,6 +213,7 @@ class _Rows(SlidingLines):
     ) -> None:
         super().__init__(k, NUMBERS)
         self._width = width
+        self._asks_ahead = target.asks_ahead
         lanes = _lanes(type, target)
         self._tile = TILE // vectors
         self._type = type
@@ -263,13 +269,15 @@ class _Rows(SlidingLines):
             k.if_else(self._streams, partial(store, past_caches=True), store)
 
     def _fetch(self, source: Value, tile: int) -> None:
-        """What the windows of the next row see below those of a tile, which begin at `source`."""
+        """What the windows of the next row see below those of a tile, which begin at `source`, or what windows behind
+        these see."""
         k = self._k
         first = k.gep(source, k.mul(self["fetched_first"], self["row_source"]))
+        first, level = (k.gep(first, FETCHED_AHEAD), 1) if self._asks_ahead else (first, 2)
         with k.loop(0, self["fetched_rows"]) as row, k.loop(0, k.mul(self["position_stride"], tile)) as position:
             line = k.gep(first, k.mul(row.index, self["row_source"]))
             pixel = k.gep(line, k.mul(position.index, self["position_source"]))
-            k.prefetch(pixel, self._vectors * self._vector_bytes, level=2)
+            k.prefetch(pixel, self._vectors * self._vector_bytes, level=level)
 
     def _store(self, result: Value, sums: Sequence[Value], *, past_caches: bool = False) -> None:
         k, cells = self._k, iter(sums)
