@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from xlapy.codegen.kernels.convolution import plan_convolution
+from xlapy.codegen.kernels.convolution import MOST_VECTORS, plan_convolution
 from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
@@ -120,6 +120,23 @@ def test_gradients_of_kernels(name: str) -> None:
     assert plan.edges == (0, 0)
     assert plan.tile > 1
     assert plan.sheets == sheets
+    check(text)
+
+
+def test_gradients_of_many_filters_of_one_channel() -> None:
+    """As many vectors as hide the latency of products; the last ones overlap those before them."""
+    channels = f"{GRADIENT}, batch_group_count=536"
+    text = convolution("2,7,9,536", "2,7,9,536", "3,3,1,536", f"window={{size=7x9 pad=1_1x1_1}}, {channels}")
+    assert plan_convolution(parse(text).entry.root, host_target()).vectors == MOST_VECTORS
+    check(text)
+
+
+def test_gradients_of_groups_with_features_for_one_vector() -> None:
+    lanes = host_target().lanes(32)
+    window = f"window={{size=12x15 pad=1_1x1_1}}, {GRADIENT}, batch_group_count=2"
+    text = convolution("3,12,15,24", f"3,12,15,{2 * lanes}", f"3,3,12,{2 * lanes}", window)
+    plan = plan_convolution(parse(text).entry.root, host_target())
+    assert (plan.vectors, plan.tile) == (1, 12)
     check(text)
 
 

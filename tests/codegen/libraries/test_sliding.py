@@ -75,6 +75,31 @@ def test_folds(operation: str, name: str) -> None:
     check(pooling(operation, shapes, window, element_type="f64" if operation == "minimum" else "f32"))
 
 
+SPECIAL = {
+    "NaNs": (-np.nan, np.nan),
+    "infinities of both signs": (np.inf, -np.inf),
+    "zeros of both signs": (0.0, -0.0),
+    "nothing but the least": (-np.inf, -np.inf),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize("width", [2, 3, 4])
+@pytest.mark.parametrize(("operation", "element_type"), [("maximum", "f32"), ("minimum", "f64")])
+def test_extrema_of_special_numbers(operation: str, element_type: str, width: int, name: str) -> None:
+    """Some everywhere, and everywhere in a part of the array, so that windows see nothing else."""
+    count = 40 - width + 1
+    shapes = "1,40,40,16", f"1,{count},{count},16"
+    text = pooling(operation, shapes, f"size=1x{width}x{width}x1", element_type=element_type)
+    x, rng = argument(text), np.random.default_rng(width)
+    chosen = rng.random(x.shape) < 0.1
+    chosen[:, :20, :20] = True
+    x[chosen] = rng.choice(np.array(SPECIAL[name]), int(chosen.sum()))
+    got, wanted = xlapy.compile(text)(x), xlapy.evaluate(text, x)
+    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(wanted[~np.isnan(wanted)]))
+
+
 def divided(operation: str, number: str) -> str:
     behind = f"n = scalar constant({number})\n b = RESULT broadcast(n), dimensions={{}}\n"
     return pooling("add", *WINDOWS["two by two"], behind=f"{behind} ROOT q = RESULT {operation}(w, b)")

@@ -40,7 +40,13 @@ from xlapy_runtime.records import Record
 VECTORS = 2  # along the lanes
 TILE = {True: 12, False: 6}
 """Results along the second dimension, by whether there are 32 registers (or 16): they hold the sums of two vectors of
-each, what is loaded, and hide the latency of the products."""
+each, what is loaded, and hide the latency of the products. Where features fill only one of each, twice as
+many do that with half of the loads. (Along a spatial dimension twice as many took twice as long: the code at edges, for
+28 positions.)"""
+
+MOST_VECTORS, LEAST_UNITS = 4, 12
+"""Along the lanes of gradients of kernels that have so few other results in a tile (those of filters of one channel)
+that products would wait for one another; if so many units of work are left then."""
 
 ENOUGH_SUMS = 8
 """Vectors of sums that hide the latency of products. Gradients of kernels have few results to share out: where so many
@@ -173,14 +179,15 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     sizes = (batch, groups if split else 1, features // groups if split else features, *counts)
     columns = sizes[lane_loop]
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
-    most = TILE[target.is_avx512 or not target.is_x86]
+    may_be_wide = columns >= VECTORS * native
+    is_narrow = lane_loop == FEATURE and not may_be_wide
+    most = TILE[target.is_avx512 or not target.is_x86] * (VECTORS if is_narrow else 1)
     edges = [(0, 0)] * SPATIAL + [_edges(axis) for axis in axes]
     inner = [size - sum(beside) for size, beside in zip(sizes, edges, strict=True)]
     tile_loop = _tile_loop(inner, lane_loop, numbers, most)
     tile = _tile_of(inner[tile_loop], most) if tile_loop is not None else 1
     has_few = tile_loop is not None and tile_loop >= SPATIAL and _has_few_positions(axes[tile_loop - SPATIAL])
     sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= most else 1
-    is_wide = lanes == native and columns >= VECTORS * native and not (has_few and tile * sheets >= ENOUGH_SUMS)
     return ConvolutionPlan(
         instruction,
         numbers,
@@ -189,7 +196,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         lane_loop,
         tile_loop,
         lanes,
-        VECTORS if is_wide else 1,
+        _vectors(sizes, lane_loop, native, tile * sheets, VECTORS * most if has_few else 0),
         tile,
         sheets,
         edges[tile_loop] if tile_loop is not None else (0, 0),
@@ -197,6 +204,17 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         batch if batch_groups > 1 else 0,
         rhs.dims[numbers.kernel_input_feature],
     )
+
+
+def _vectors(sizes: Sequence[int], lane_loop: int, native: int, results: int, most_sums: int) -> int:
+    """How many lie along the lanes, for each of the `results` of a tile: these have few positions of a long window, and
+    so many sums at the most, unless that is 0."""
+    columns = sizes[lane_loop]
+    if columns < VECTORS * native or (most_sums and results >= ENOUGH_SUMS):
+        return 1
+    tiles = math.prod(sizes) // max(columns * results, 1)
+    units = columns // (MOST_VECTORS * native) * tiles
+    return MOST_VECTORS if MOST_VECTORS * results <= most_sums and units >= LEAST_UNITS else VECTORS
 
 
 def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:

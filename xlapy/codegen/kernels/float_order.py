@@ -7,7 +7,7 @@ What is added then turns the circle of all integers: for maxima NaNs of both sig
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I32, IRType, KernelBuilder, Value
+from xlapy.codegen.ir import I8, I16, I32, IRType, KernelBuilder, Value
 from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record
 
@@ -17,6 +17,24 @@ _FRACTION_BITS = {"f32": 23, "f64": 52}
 def finds_integers_sooner(type: IRType, target: Target) -> bool:
     """Whether a processor compares integers in less time than floats of a type: ARM has instructions for both."""
     return target.is_x86 and (type.bits == I32.bits or target.is_avx512)
+
+
+def has_extremes_of_numbers(target: Target) -> bool:
+    """Whether `extreme_of_numbers` is one instruction: for registers of 64 bytes."""
+    return target.has_permute and target.has("avx512dq")
+
+
+def extreme_of_numbers(k: KernelBuilder, one: Value, other: Value, *, is_maximum: bool) -> Value:
+    """Of two floats, where -0 is less than 0. Of a NaN and a number it is the number, which is not what a maximum is:
+    whoever uses it looks for NaNs in another way."""
+    name, mask = {32: ("ps", I16), 64: ("pd", I8)}[one.type.bits]
+    rule = k.const(I32, _SIGN_OF_RESULT | int(is_maximum))
+    arguments = [one, other, rule, one, k.const(mask, -1), k.const(I32, _USUAL_ROUNDING)]
+    return k.call_pure(f"llvm.x86.avx512.mask.range.{name}.512", arguments, one.type)
+
+
+_SIGN_OF_RESULT, _USUAL_ROUNDING = 4, 4
+"""What the instruction is told: to keep the sign of what it finds, and nothing about rounding."""
 
 
 class FloatOrder(Record):

@@ -25,8 +25,8 @@ from xlapy.codegen.element_graph import SCALAR, ElementGraph
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.reduce_window import UNROLLED_INSTRUCTIONS
-from xlapy.codegen.kernels.select_and_scatter_plan import SelectAndScatterPlan, shared_rows
-from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
+from xlapy.codegen.kernels.select_and_scatter_plan import SelectAndScatterPlan
+from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop, shared_rows
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, select, splat
 from xlapy.hlo.graph import Computation, Instruction

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from xlapy.codegen.kernels.reduce_window import inner_dim, window_axes
-from xlapy.codegen.kernels.window_axes import WindowAxis
+from xlapy.codegen.kernels.window_axes import WindowAxis, shared_rows
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -127,8 +127,3 @@ def _is_touched(found: PaddedSelection, dim: int, axis: WindowAxis) -> bool:
 def _unit_rows(axis: WindowAxis, units: int) -> int:
     """Positions of a window along one dimension that make a unit, where there are so many `units` of them all."""
     return max(axis.count * units // UNITS, LEAST_ROWS * shared_rows(axis), 1)
-
-
-def shared_rows(axis: WindowAxis) -> int:
-    """Positions of the window before some that see elements which it sees as well."""
-    return (axis.part.size - 1) // axis.part.stride

@@ -67,6 +67,11 @@ class WindowAxis(Record):
         return begin, k.smin(end, part.size)
 
 
+def shared_rows(axis: WindowAxis) -> int:
+    """Positions of the window before some that see elements which it sees as well."""
+    return (axis.part.size - 1) // axis.part.stride
+
+
 def one_or_all(ix: Indexing, coordinate: Coordinate) -> Value:
     """The position of the lanes: one if it is the same for all."""
     if coordinate.is_uniform:

@@ -28,6 +28,7 @@ from xlapy.codegen.libraries.sliding_lines import (
     Steps,
     line_numbers,
     module_of_lines,
+    sliding_call,
 )
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
@@ -81,7 +82,7 @@ def call_of_depthwise(convolution: Instruction, target: Target) -> SlidingCall |
     call = LibraryCall(name, f"{name}.{vectors}", tuple(values[number] for number in NUMBERS))
     units = result.dims[numbers.output_batch] * rows.count
     products = result.size * rows.part.size * part.size  # about one for the time of a byte
-    return SlidingCall(call, units, max(products, source.bytes + result.bytes) // units)
+    return sliding_call(call, rows, units, max(products, source.bytes + result.bytes) // units)
 
 
 _NO_ROWS = WindowAxis(WindowDimension(1), 1, 1)

@@ -2,22 +2,30 @@
 
     slide_OPERATION_TYPE.V          V vectors of channels side by side
     slide_OPERATION_TYPE_MAP.V      the same of what `sliding_maps` makes from the elements
+    slide_OPERATION_TYPE_W.V        the same of windows of W places in a row, with _MAP or without
 
 The results of a tile are in registers while the places of the window run; tiles lie where all places of a row are
-inside, and the positions beside them go one by one, over those places that are. Results are folded place by place,
-those outside left out, in the order of the window; extrema among integers, where that takes less time. Results that no
-cache holds go past the caches.
+inside, and the positions beside them go one by one, over those places that are. The places of a short row are written
+out: a loop over two or three costs more than what they fold. Results are folded place by place, those outside left out,
+in the order of the window; extrema in whichever way takes the least time. Results that no cache holds go past the
+caches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from itertools import product
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import product, starmap
 
+from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.ir import I64, KernelBuilder, Module, Value
-from xlapy.codegen.kernels.float_order import FloatOrder, finds_integers_sooner
+from xlapy.codegen.kernels.float_order import (
+    FloatOrder,
+    extreme_of_numbers,
+    finds_integers_sooner,
+    has_extremes_of_numbers,
+)
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.codegen.libraries import Library, LibraryCall
@@ -33,6 +41,7 @@ from xlapy.codegen.libraries.sliding_lines import (
     Steps,
     line_numbers,
     module_of_lines,
+    sliding_call,
 )
 from xlapy.codegen.libraries.sliding_maps import CHANNELS, MAPS, SlidingMap
 from xlapy.codegen.libraries.sliding_plan import (
@@ -57,9 +66,14 @@ and of what results are divided by; whether these are better stored past the cac
 from the first one of the window on.
 
 What is fetched is as far ahead as the next row of results, into the second-level cache: the rows that only the windows
-there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes."""
+there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes. One that
+waits for memory (`Target.asks_ahead`) does not: it is told what comes a page later in the rows that are new, and needs
+a fifth less time."""
 
 VECTORS = (4, 2, 1)
+WIDTHS, ANY_WIDTH = (2, 3), 0
+"""Places of a window in a row that are written out; functions for any width have a loop over them."""
+
 TILE = 4
 """Vectors of results in a tile: enough to hide the latency of sums. More positions at a time would read memory in
 pieces of a pixel, of all rows and places of the window by turns: 1.5 times as slow where no cache holds the array."""
@@ -86,13 +100,13 @@ def _call(
     root: Instruction, sliding: Sliding, arrays: Sequence[int], result: int, target: Target
 ) -> SlidingCall | None:
     """Of arrays, the source first, and of the result `root`, in these places of the table."""
-    lanes, width = _lanes(sliding.type, target), sliding.type.bytes
+    lanes, bytes = _lanes(sliding.type, target), sliding.type.bytes
     rows, positions = sliding.axes
     vectors = next((count for count in VECTORS if sliding.channels >= count * lanes), None)
     line = positions.count * sliding.channels
     if vectors is None or sliding.images * rows.count * line < LEAST_SIZE:
         return None
-    pixel = sliding.channels * width
+    pixel = sliding.channels * bytes
     read, written = (
         Steps(lines * cells * pixel, cells * pixel, pixel)
         for lines, cells in ((rows.size, positions.size), (rows.count, positions.count))
@@ -103,11 +117,19 @@ def _call(
     values |= {"init": bits_of(sliding.init, sliding.type), "divisor": bits_of(sliding.divisor, sliding.type)}
     values["streams"] = int(is_streamed([root], lanes, target) and sliding.channels % lanes == 0)
     values |= dict(zip(("fetched_first", "fetched_rows"), _fetched(rows, read, sliding, target), strict=True))
-    kind = sliding.operation, sliding.type, sliding.map
+    width = _written_out(sliding.operation, positions, target)
+    kind = sliding.operation, sliding.type, width, sliding.map
     units = sliding.images * rows.count
-    work = line * rows.part.size * positions.part.size * width
+    work = line * rows.part.size * positions.part.size * bytes
     numbers = tuple(values[name] for name in NUMBERS)
-    return SlidingCall(LibraryCall(library_name(*kind), function_name(*kind, vectors), numbers), units, work)
+    call = LibraryCall(library_name(*kind), function_name(*kind, vectors), numbers)
+    return sliding_call(call, rows, units, work)
+
+
+def _written_out(operation: str, positions: WindowAxis, target: Target) -> int:
+    """Places in a row that the function is for. Extrema among integers are as much work as a loop over them."""
+    pays = operation == "add" or has_extremes_of_numbers(target)
+    return positions.part.size if pays and positions.part.size in WIDTHS else ANY_WIDTH
 
 
 def _inside(axis: WindowAxis) -> tuple[int, int]:
@@ -124,40 +146,56 @@ def _fetched(rows: WindowAxis, read: Steps, sliding: Sliding, target: Target) ->
     each row is seen once, so that the processor needs no help."""
     part = rows.part
     pays = part.size > part.stride and part.window_dilation == 1 and sliding.images * read.image > target.l3_bytes
+    if pays and target.asks_ahead:
+        return part.size - part.stride, part.stride
     is_near = (part.size + part.stride) * read.row <= target.l2_bytes // 2
     count = part.stride if pays and is_near else 0
     return part.size + part.stride - count, count
 
 
-def library_name(operation: str, type: ElementType, map: SlidingMap) -> str:
-    return f"slide_{operation}_{type.name}{map.name and '_'}{map.name}"
+def library_name(operation: str, type: ElementType, width: int, map: SlidingMap) -> str:
+    parts = [
+        "slide",
+        operation,
+        type.name,
+        *([str(width)] if width != ANY_WIDTH else []),
+        *([map.name] if map.name else []),
+    ]
+    return "_".join(parts)
 
 
-def function_name(operation: str, type: ElementType, map: SlidingMap, vectors: int) -> str:
-    return f"{library_name(operation, type, map)}.{vectors}"
+def function_name(operation: str, type: ElementType, width: int, map: SlidingMap, vectors: int) -> str:
+    return f"{library_name(operation, type, width, map)}.{vectors}"
 
 
 def _lanes(type: ElementType, target: Target) -> int:
     return target.lanes(type.bits)
 
 
-def emit_sliding(operation: str, type: ElementType, map: SlidingMap, target: Target) -> Module:
+def emit_sliding(operation: str, type: ElementType, width: int, map: SlidingMap, target: Target) -> Module:
     def writer(vectors: int) -> LineWriter:
-        return lambda k: _Rows(k, operation, type, map, target, vectors)
+        return lambda k: _Rows(k, operation, type, width, map, target, vectors)
 
-    return module_of_lines(target, {function_name(operation, type, map, count): writer(count) for count in VECTORS})
+    names = {count: function_name(operation, type, width, map, count) for count in VECTORS}
+    return module_of_lines(target, {name: writer(count) for count, name in names.items()})
 
 
-def _library(operation: str, type: ElementType, map: SlidingMap) -> Library:
-    names = tuple(function_name(operation, type, map, vectors) for vectors in VECTORS)
-    return Library(library_name(operation, type, map), names, partial(emit_sliding, operation, type, map), most_parts=2)
+def _library(operation: str, type: ElementType, width: int, map: SlidingMap) -> Library:
+    kind = operation, type, width, map
+    names = tuple(function_name(*kind, vectors) for vectors in VECTORS)
+    return Library(library_name(*kind), names, partial(emit_sliding, *kind), most_parts=2)
 
 
 SLIDING_LIBRARIES = {
     library.name: library
-    for library in (_library(*kind) for operation, maps in MAPS.items() for kind in product((operation,), TYPES, maps))
+    for operation, maps in MAPS.items()
+    for library in starmap(_library, product((operation,), TYPES, (*WIDTHS, ANY_WIDTH), maps))
 }
 """By name."""
+
+
+_Step = Callable[[Sequence[Value], Sequence[Value]], list[Value]]
+_Fold = Callable[[Sequence[Value], _Step], list[Value]]
 
 
 class _Rows(SlidingLines):
@@ -168,11 +206,14 @@ class _Rows(SlidingLines):
         k: KernelBuilder,
         operation: str,
         type: ElementType,
+        width: int,
         map: SlidingMap,
         target: Target,
         vectors: int,
     ) -> None:
         super().__init__(k, NUMBERS)
+        self._width = width
+        self._asks_ahead = target.asks_ahead
         lanes = _lanes(type, target)
         self._tile = TILE // vectors
         self._type = type
@@ -183,8 +224,9 @@ class _Rows(SlidingLines):
         self._combiner = FoldKind(operation, type, type).combiner()
         in_order = operation in ("maximum", "minimum") and finds_integers_sooner(self._vector.element, target)
         self._order = FloatOrder(k, self._vector.element, operation == "maximum") if in_order else None
-        initial = k.splat(self._float("init"), lanes)
-        self._initial = self._order.encode(initial) if self._order else initial
+        self._is_maximum = operation == "maximum"
+        self._finds_numbers = self._order is not None and has_extremes_of_numbers(target)
+        self._initial = k.splat(self._float("init"), lanes)
         misplaced = k.and_(k.address(self._array("result")), self._vector_bytes - 1)
         self._streams = k.and_(k.compare("ne", self["streams"], 0), k.compare("eq", misplaced, 0))
 
@@ -217,24 +259,25 @@ class _Rows(SlidingLines):
         given places are; the last vectors may overlap those before them."""
         k = self._k
         tile = self._tile if places is None else 1
-        everything = k.const(I64, 0), self["position_window"]
         width = self._vectors * self._vector.lanes
         with k.loop(0, self["channels"], width, runs=True) as loop:
             channel = k.mul(k.smin(loop.index, k.sub(self["channels"], width)), self._type.bytes)
             numbers = self._numbers_of_channels(channel)
             self._fetch(k.gep(source, channel), tile)
-            sums = self._folded(k.gep(source, channel), numbers, rows, places or everything, tile)
+            sums = self._tile_of(k.gep(source, channel), numbers, rows, places, tile)
             store = partial(self._store, k.gep(result, channel), self._divided(sums))
             k.if_else(self._streams, partial(store, past_caches=True), store)
 
     def _fetch(self, source: Value, tile: int) -> None:
-        """What the windows of the next row see below those of a tile, which begin at `source`."""
+        """What the windows of the next row see below those of a tile, which begin at `source`, or what windows behind
+        these see."""
         k = self._k
         first = k.gep(source, k.mul(self["fetched_first"], self["row_source"]))
+        first, level = (k.gep(first, FETCHED_AHEAD), 1) if self._asks_ahead else (first, 2)
         with k.loop(0, self["fetched_rows"]) as row, k.loop(0, k.mul(self["position_stride"], tile)) as position:
             line = k.gep(first, k.mul(row.index, self["row_source"]))
             pixel = k.gep(line, k.mul(position.index, self["position_source"]))
-            k.prefetch(pixel, self._vectors * self._vector_bytes, level=2)
+            k.prefetch(pixel, self._vectors * self._vector_bytes, level=level)
 
     def _store(self, result: Value, sums: Sequence[Value], *, past_caches: bool = False) -> None:
         k, cells = self._k, iter(sums)
@@ -257,40 +300,101 @@ class _Rows(SlidingLines):
         k = self._k
         return [k.gep(first, k.mul(step, number)) for number in range(count)]
 
+    def _tile_of(
+        self, source: Value, numbers: Sequence[Sequence[Value]], rows: Range, places: Range | None, tile: int
+    ) -> list[Value]:
+        """The results of a tile, of all places in a row if nothing else is said."""
+        folded = partial(self._folded, source, numbers, rows, places, tile)
+        initial = [self._initial] * (tile * self._vectors)
+        if not self._order:
+            return folded(initial, self._combined)
+        if places is not None or not self._finds_numbers:
+            return self._in_order(folded, initial, self._order)
+        return self._numbers_or_in_order(folded, initial, self._order)
+
+    def _combined(self, totals: Sequence[Value], elements: Sequence[Value]) -> list[Value]:
+        results = []
+        for total, element in zip(totals, elements, strict=True):
+            combined = emit_element(self._k, self._combiner, [total, element], unrounded=True)
+            assert isinstance(combined, Value)
+            results.append(combined)
+        return results
+
+    def _in_order(self, folded: _Fold, initial: Sequence[Value], order: FloatOrder) -> list[Value]:
+        """Extrema among integers."""
+
+        def step(totals: Sequence[Value], elements: Sequence[Value]) -> list[Value]:
+            pairs = zip(totals, elements, strict=True)
+            return [order.extreme(total, order.encode(element)) for total, element in pairs]
+
+        return [order.decode(result) for result in folded([order.encode(value) for value in initial], step)]
+
+    def _numbers_or_in_order(self, folded: _Fold, initial: Sequence[Value], order: FloatOrder) -> list[Value]:
+        """Extrema of numbers, in two instructions for each instead of five; should a sum of them say that there may be
+        a NaN (or infinities of both signs), extrema among integers."""
+        k, count = self._k, len(initial)
+        nothing = k.const(self._vector, 0)
+
+        def step(totals: Sequence[Value], elements: Sequence[Value]) -> list[Value]:
+            extremes = [
+                extreme_of_numbers(k, total, element, is_maximum=self._is_maximum)
+                for total, element in zip(totals[:count], elements, strict=True)
+            ]
+            return extremes + [k.add(total, element) for total, element in zip(totals[count:], elements, strict=True)]
+
+        results = folded([*initial, *[nothing] * count], step)
+        sum_of_all = reduce(k.add, results[count:])
+        is_suspicious = k.any_lane(k.is_nan(sum_of_all))
+        return k.if_else(is_suspicious, lambda: self._in_order(folded, initial, order), lambda: results[:count])
+
     def _folded(
         self,
         source: Value,
         numbers: Sequence[Sequence[Value]],
         rows: Range,
-        places: Range,
+        places: Range | None,
         tile: int,
+        initial: Sequence[Value],
+        combined: _Step,
     ) -> list[Value]:
-        """The results of a tile."""
+        """What becomes of `initial` when `combined` was told the elements of a tile, place by place."""
         k = self._k
         row_step = k.mul(self["row_dilation"], self["row_source"])
         step = k.mul(self["position_dilation"], self["position_source"])
         apart = k.mul(self["position_stride"], self["position_source"])
-        with k.loop(*rows, carry=[self._initial] * (tile * self._vectors)) as row:
+        with k.loop(*rows, carry=initial) as row:
             line = k.gep(source, k.mul(row.index, row_step))
-            with k.loop(*places, carry=row.values) as place:
-                cells = self._moved(k.gep(line, k.mul(place.index, step)), apart, tile)
-                vectors = [
-                    (k.gep(cell, vector * self._vector_bytes), numbers[vector])
-                    for cell in cells
-                    for vector in range(self._vectors)
-                ]
-                place.next = [self._step(total, *vector) for total, vector in zip(place.values, vectors, strict=True)]
-            row.next = place.results
-        return [self._order.decode(result) for result in row.results] if self._order else row.results
 
-    def _step(self, total: Value, place: Value, numbers: Sequence[Value]) -> Value:
+            def folded(place: Value | int, totals: Sequence[Value]) -> list[Value]:
+                cells = self._moved(k.gep(line, k.mul(step, place)), apart, tile)
+                return combined(totals, self._elements(cells, numbers))
+
+            row.next = self._over_places(places, row.values, folded)
+        return row.results
+
+    def _over_places(
+        self,
+        places: Range | None,
+        totals: Sequence[Value],
+        folded: Callable[[Value | int, Sequence[Value]], list[Value]],
+    ) -> list[Value]:
+        k, results = self._k, list(totals)
+        if places is None and self._width != ANY_WIDTH:
+            for place in range(self._width):
+                results = folded(place, results)
+            return results
+        with k.loop(*(places or (k.const(I64, 0), self["position_window"])), carry=results) as loop:
+            loop.next = folded(loop.index, loop.values)
+        return loop.results
+
+    def _elements(self, cells: Sequence[Value], numbers: Sequence[Sequence[Value]]) -> list[Value]:
+        """What is folded of one place of each window of a tile, which begin at `cells`."""
         k = self._k
-        element = self._map.emit(k, self._type, k.load(place, self._vector), numbers)
-        if self._order:
-            return self._order.extreme(total, self._order.encode(element))
-        combined = emit_element(k, self._combiner, [total, element], unrounded=True)
-        assert isinstance(combined, Value)
-        return combined
+        return [
+            self._map.emit(k, self._type, k.load(k.gep(cell, vector * self._vector_bytes), self._vector), those)
+            for cell in cells
+            for vector, those in enumerate(numbers)
+        ]
 
     def _divided(self, sums: list[Value]) -> list[Value]:
         """The results, divided if that changes anything."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
-from xlapy.codegen.kernels.window_axes import WindowAxis
+from xlapy.codegen.kernels.window_axes import WindowAxis, shared_rows
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.target import Target
 
@@ -24,6 +24,12 @@ many the array has and the result, places of the window, how it moves, and bytes
 
 NUMBERS_PLACE, FIRST_ARRAY = 0, 3  # in the table of a library call
 
+LEAST_ROWS = 16
+"""Rows of results of a task, for each of another one that sees elements which its first or last one sees."""
+
+LEAST_TASKS = 64
+"""Of many rows: fewer would keep many cores waiting for the last one."""
+
 LEAST_SIZE = 1 << 13  # results that are made in a microsecond
 
 Range = tuple[Value, Value]
@@ -31,11 +37,18 @@ Range = tuple[Value, Value]
 
 @dataclass(frozen=True, slots=True)
 class SlidingCall:
-    """How a library slides windows: by which function, in how many units, and what a unit moves."""
+    """How a library slides windows: by which function, in how many units, what a unit moves, and how many a task has
+    at the least: its neighbours read some of its rows as well, and fetch them for nothing."""
 
     call: LibraryCall
     units: int
     unit_bytes: int
+    least_units: int
+
+
+def sliding_call(call: LibraryCall, rows: WindowAxis, units: int, unit_bytes: int) -> SlidingCall:
+    least = min(LEAST_ROWS * shared_rows(rows), units // LEAST_TASKS)
+    return SlidingCall(call, units, unit_bytes, max(least, 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def _reduce_kernel(
 def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
     call = call_of_window(instruction, situation.target)
     if call is not None:
-        return Kernel(call.units, call.unit_bytes, call.call)
+        return Kernel(call.units, call.unit_bytes, call.call, least_units=call.least_units)
     return _reduce_window_kernel(instruction, (instruction,), instruction.operands, situation)
 
 

@@ -65,7 +65,7 @@ def _one_step(computation: Computation, kind: FusionKind, situation: Situation) 
         return kernel_of_call(call.call, call.units, computation.parameters, computation.root)
     windows = call_of_windows(computation, situation.target)
     if windows is not None:
-        return Kernel(windows.units, windows.unit_bytes, windows.call)
+        return Kernel(windows.units, windows.unit_bytes, windows.call, least_units=windows.least_units)
     return _finished_fold(computation, situation) or _fold_kernel(computation, kind, situation)
 
 

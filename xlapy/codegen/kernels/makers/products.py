@@ -32,7 +32,7 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
 def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
     call = call_of_depthwise(instruction, situation.target)
     if call is not None:
-        return Kernel(call.units, call.unit_bytes, call.call)
+        return Kernel(call.units, call.unit_bytes, call.call, least_units=call.least_units)
     plan = plan_convolution(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
