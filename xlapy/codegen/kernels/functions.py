@@ -14,14 +14,13 @@ from xlapy.codegen.math.outlined import LONG
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.cost import TRANSCENDENTAL
-from xlapy.hlo.element_types import BF16
 from xlapy.hlo.graph import Instruction
 
 VECTORS_OF_MANY = 4  # take up to a third longer to compile than two
 VECTORS_OF_SLENDER = 8  # of which two or three times as much is in flight as of four, and half of it in registers
 ROOMY_REGISTERS = 32  # enough for four vectors and for constants
 MANY_STEPS = 1 << 11  # from which on four vectors are worth it: some hundred calls win it back
-MANY_STEPS_OF_SLENDER = 1 << 13  # the same for eight, of which code of bf16 takes another ten milliseconds to compile
+MANY_STEPS_OF_SLENDER = 1 << 13  # the same for eight
 STEPS_OF_CALLS = 16  # the same for calls of functions, which save both a fourth of the time and compiling copies
 LONG_ROW_STEPS = 16  # in which the overlap of the last two is little
 MOST_FUNCTIONS = 8  # of an element, up to which it is: the more there are, the more values wait in memory
@@ -33,23 +32,23 @@ _INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac 
 CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
 """Functions that are one long chain of operations."""
 
-_ALL = frozenset({"f32", "f64", "bf16"})
+_BOTH = frozenset({"f32", "f64"})
 SLENDER: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "erf": _ALL,
-        "exponential": _ALL,
-        "exponential-minus-one": _ALL,
-        "log": frozenset({"bf16"}),
+        "erf": _BOTH,
+        "exponential": _BOTH,
+        "exponential-minus-one": _BOTH,
         "log-plus-one": frozenset({"f32"}),
-        "logistic": _ALL,
-        "sinh": _ALL,
-        "tanh": frozenset({"f32", "bf16"}),
+        "logistic": _BOTH,
+        "sinh": _BOTH,
+        "tanh": frozenset({"f32"}),
     }
 )
 """Functions, and the types in which they keep few values beside the chain, so that registers hold eight of them.
 
 On Zen 5, loops of one then take a twentieth (tanh) to a fourth (logistic, erf of f64) less than with four vectors.
-Those of others, logarithms, sines or quotients, which keep more, take up to a third longer."""
+Those of others, logarithms, sines or quotients, which keep more, take up to a third longer; and those of narrow
+floats, with their conversions, take another ten milliseconds to compile, for a seventh of the time."""
 
 SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
 """Functions that branch to what is rarely needed, or divide, and wait for that."""
@@ -108,8 +107,7 @@ def _are_slender(computed: Sequence[Instruction]) -> bool:
 
 def _is_slender(function: Instruction) -> bool:
     type = function.shape.type
-    kind = "bf16" if type is BF16 else register_type(type).kind
-    return kind in SLENDER.get(function.opcode, ())
+    return not type.is_narrow_float and register_type(type).kind in SLENDER.get(function.opcode, ())
 
 
 def are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
