@@ -41,9 +41,10 @@ _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
 
 _STREAM_COLUMNS = 1024
-_STREAM_BYTES = 1 << 14
-"""At least so many columns of C, and the bytes of sums that stay in the first-level cache while rows of B are streamed.
-Memory is read in runs that are as long as the rows (1 by 4096 by 4096: 1024 columns take 1.1 times as long)."""
+_STREAM_SPARED_BYTES = 1 << 14
+"""At least so many columns of C, and the bytes of the first-level cache that are not for sums while rows of B are
+streamed. Memory is read in runs that are as long as the rows (1 by 4096 by 4096: 1024 columns take 1.1 times as long; 1
+by 8192 by 4096: 4096 columns, on one core)."""
 
 _STREAM_FEW_COLUMNS = 512
 _STREAM_BLOCKS = 4
@@ -282,7 +283,8 @@ class GemmInPlace(GemmPanels):
             self._describe_operands_in_place(k, problem)
             blocks = ceil_div(k, k.const(I64, _STREAM_BLOCKS), problem["batches"])
             few_columns = round_up(k, ceil_div(k, n, blocks), self._shape.columns)
-            near_columns = k.sdiv(k.const(I64, _STREAM_BYTES // self._kind.accumulator.bytes), m)
+            bytes_of_sums = max(self._target.l1_bytes - _STREAM_SPARED_BYTES, _STREAM_SPARED_BYTES)
+            near_columns = k.sdiv(k.const(I64, bytes_of_sums // self._kind.accumulator.bytes), m)
             most_columns = k.smax(k.and_(near_columns, -self._shape.columns), _STREAM_COLUMNS)
             columns = k.smin(k.smax(few_columns, _STREAM_FEW_COLUMNS), most_columns)
             bytes_of_b = k.mul(b_bytes, problem["batches"])
