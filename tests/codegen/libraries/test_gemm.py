@@ -24,7 +24,7 @@ from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, emit_gemm, emit_low, product_function
 from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES, DOTS_ROWS
-from xlapy.codegen.libraries.gemm_tile import Tile, tile_shape
+from xlapy.codegen.libraries.gemm_tile import Tile, TileShape, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
 from xlapy.codegen.libraries.gemm_vector import stream_heights
 from xlapy.codegen.object_cache import ObjectCache
@@ -311,8 +311,8 @@ def test_where_a_matrix_begins_does_not_change_a_bit(name: str, n: int, target: 
 @pytest.mark.parametrize(("name", "pitch"), [("f32", 1024), ("f64", 512), ("c64", 512), ("s32", 1024)])
 def test_strips_that_other_tiles_pack_do_not_change_a_bit(name: str, pitch: int, target: str) -> None:
     """Rows of B a power of two apart, under blocks of many tiles; several strips and an edge, several chunks or one."""
-    m, n = 1101, 150
-    for k in (530, 77):
+    m = 1101
+    for n, k in itertools.product((150, 421), (530, 77)):
         a, b = random_array(name, (m, k), 16), random_array(name, (k, pitch), 17)[:, :n]
         crowded = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=2, target=target)
         assert_product(name, crowded, a, b)
@@ -510,13 +510,14 @@ def test_other_machines_get_their_instructions_and_no_spills(machine: str, name:
     for instruction in INSTRUCTIONS[machine, name]:
         assert instruction in assembly
     assert not libm_calls(assembly)
-    assert not spills_of_the_main_tile(assembly, GEMM_TYPES[name], target)
-
-
-def spills_of_the_main_tile(assembly: str, kind: GemmType, target: Target) -> list[str]:
-    """Instructions that move whole vectors between registers and the stack."""
-    kind = kind.on(target)
+    kind = GEMM_TYPES[name].on(target)
     shape = tile_shape(kind, target)
+    for main in (shape, shape.broadened or shape):
+        assert not spills_of_the_main_tile(assembly, kind, main)
+
+
+def spills_of_the_main_tile(assembly: str, kind: GemmType, shape: TileShape) -> list[str]:
+    """Instructions that move whole vectors between registers and the stack."""
     start = assembly.index(f"\n{Tile(shape.rows, shape.vectors).name(kind)}:")
     body = assembly[start : assembly.index(".Lfunc_end", start)]
     has_frame_pointer = "%rsp, %rbp" in body  # else that is a register like others

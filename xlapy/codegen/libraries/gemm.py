@@ -315,6 +315,7 @@ class _GemmEmitter(GemmGradient):
             is_transposed=0,
             windows=k.const(PTR, 0),
             pack_windows=k.const(PTR, 0),
+            is_broad=0,
             wide_tiles=k.const(PTR, 0),
             suspect=k.const(PTR, 0),
             epilogue=given["epilogue"],

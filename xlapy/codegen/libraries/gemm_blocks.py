@@ -7,22 +7,16 @@ from collections.abc import Sequence
 
 from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_finish import GemmFinish
+from xlapy.codegen.libraries.gemm_cuts import TILES_THAT_PREPARE, GemmCuts
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import (
-    BLOCK_COLUMNS,
     CHUNK_WORK,
-    EVEN_BLOCKS,
     LEAST_ROWS,
-    PANELS_IN_CACHE,
     PROBLEM,
     RANGE,
     STEPS_AT_ONCE,
-    WAY_BYTES,
     ceil_div,
     depth_of,
-    even_part,
-    round_up,
     row_pitch,
     strip_bytes,
     work_per_element,
@@ -35,6 +29,8 @@ from xlapy.codegen.libraries.gemm_tile import (
     STEPS_OF_GROUP,
     TILE_PARAMETERS,
     Tile,
+    TileShape,
+    broad_tiles_of,
     copying_tiles_of,
     emit_tile,
     preparing_tile_of,
@@ -46,18 +42,6 @@ from xlapy.support.records import Record
 
 _NEAR_BYTES = 1 << 15
 """From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
-
-_WIDE_BLOCKS = ((BLOCK_COLUMNS, 8), (512, 8), (1024, 16))
-"""Columns of a block, and how many blocks there must be even then if each copies rows of A: the widest wins. At 1024
-columns a product of 2048 by 2048 copies A half as often (3 % faster)."""
-
-_TILES_THAT_PREPARE = STEPS_OF_GROUP // ROWS_OF_GROUP + 2
-"""So many tiles below one another pack all rows of the strip of B beside theirs, besides the first, which may have to
-copy its own, and the last, which may be lower. A tile that copies takes twice as long as others (with this, 1024 by
-1024 takes 0.95 of the time)."""
-
-_COPY_STRIPS = 4
-"""With fewer strips of B to be multiplied with, it takes longer to copy rows of A than to wait for them."""
 
 
 TABLES_OF_TILES = ("tiles", "copying_tiles")
@@ -99,12 +83,16 @@ class _Tiles(Record):
     """What the tiles of one strip of B share: the functions of this width by height, where their sums and `goal`, the
     rows to be written in the end, are, and the rows of B to fetch for later, further by `later_tile` for each tile."""
 
+    is_broad: Value
+    height: Value
+    """Rows of a whole tile."""
     vectors: Value
     is_edge: Value
     functions: Value
     b_step: Value
     copies: Value
-    """Whether the first tile copies B for the others."""
+    """Whether the first tile copies B for the others; below, the bytes of a step of the copy."""
+    packed_step: Value
     sums_row: Value
     are_finished: Value
     """Whether an epilogue sees each tile by itself; below, whether its sums are in `buffer` until it did."""
@@ -127,7 +115,7 @@ class _Tiles(Record):
         )
 
 
-class GemmBlocks(GemmFinish):
+class GemmBlocks(GemmCuts):
     """Writes the functions that compute the blocks of a panel."""
 
     # The tiles
@@ -135,10 +123,17 @@ class GemmBlocks(GemmFinish):
     def tiles(self) -> None:
         """The tiles of large products, with those for what is left at their edges."""
         self._table_of_tiles("tiles", [tile for tile in self._all_tiles() if tile.vectors <= self._shape.vectors])
-        *copying_edges, copying = copying_tiles_of(self._shape)
-        for tile in (*copying_edges, copying, preparing_tile_of(self._shape)):
-            emit_tile(self._module, self._target, self._kind, self._shape, tile)
-        self._table("copying_tiles", [tile.name(self._kind) for tile in (copying, *copying_edges)])
+        self._tiles_that_pack("copying_tiles", self._shape)
+        if self._broad is not None:
+            self._table_of_tiles("broad_tiles", broad_tiles_of(self._shape))
+            self._tiles_that_pack("broad_copying_tiles", self._broad)
+
+    def _tiles_that_pack(self, name: str, shape: TileShape) -> None:
+        """Those that copy their strip of B, and a table to find them in; and the one that packs the next strip."""
+        *copying_edges, copying = copying_tiles_of(shape)
+        for tile in (*copying_edges, copying, preparing_tile_of(shape)):
+            emit_tile(self._module, self._target, self._kind, shape, tile)
+        self._table(name, [tile.name(self._kind) for tile in (copying, *copying_edges)])
 
     def declare_tiles(self) -> None:
         """Makes them known to a module that calls those of another one."""
@@ -174,11 +169,16 @@ class GemmBlocks(GemmFinish):
     @property
     def _copy_bytes(self) -> int:
         """Room for one strip of a chunk of B, or for two of a short chunk."""
-        return max(self._chunk_steps, 2 * self._part_steps) * self._step_bytes_of_strip
+        return max(self._chunk_steps, 2 * self._part_steps) * self._most_step_bytes
 
     @property
-    def _step_bytes_of_strip(self) -> int:
-        return self._shape.columns * self._kind.packed.bytes
+    def _most_step_bytes(self) -> int:
+        """Of a step of the longest strip of B that tiles copy."""
+        return (self._broad or self._shape).columns * self._kind.packed.bytes
+
+    def _step_bytes_of_strip(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Of a strip that tiles copy."""
+        return k.mul(self._columns_of_tile(k, problem), self._kind.packed.bytes)
 
     # Blocks
 
@@ -195,7 +195,7 @@ class GemmBlocks(GemmFinish):
             strip_columns = problem["strip_columns"]
             batch = given["batch"]
             a = k.gep(problem["tile_a"], k.mul(batch, problem["tile_a_batch"]))
-            a = k.gep(a, k.mul(k.sdiv(given["row"], self._tile_rows), problem["tile_a_strip"]))
+            a = k.gep(a, k.mul(k.sdiv(given["row"], self._rows_of_tile(k, problem)), problem["tile_a_strip"]))
             b = k.gep(problem["tile_b"], k.mul(batch, problem["tile_b_batch"]))
             b = k.gep(b, k.mul(k.sdiv(given["column"], strip_columns), problem["tile_b_strip"]))
             sums = k.gep(problem["sums"], k.mul(batch, problem["sums_batch"]))
@@ -217,7 +217,7 @@ class GemmBlocks(GemmFinish):
                 chunk_below = k.select(is_end, b_chunk, k.gep(b_chunk, k.mul(b_step, chunk_steps)))
                 can_prepare = self._can_prepare(k, problem, depth)
                 copy = given["copy"]
-                other_copy = k.gep(copy, self._part_steps * self._step_bytes_of_strip)
+                other_copy = k.gep(copy, self._part_steps * self._most_step_bytes)
                 start = [b_chunk, k.const(I1, 0), copy, other_copy]
                 with k.loop(0, given["columns"], strip_columns, carry=start) as loop:
                     b_here, is_packed, copy, next_copy = loop.values
@@ -252,9 +252,9 @@ class GemmBlocks(GemmFinish):
 
     def _can_prepare(self, k: KernelBuilder, problem: RecordValue, depth: Value) -> Value:
         """Whether the whole tiles of a strip, but the first, can pack all of the strip that follows."""
-        is_high = k.compare("ge", k.parameters["rows"], _TILES_THAT_PREPARE * self._tile_rows)
+        is_high = k.compare("ge", k.parameters["rows"], k.mul(self._rows_of_tile(k, problem), TILES_THAT_PREPARE))
         has_room = k.compare("le", depth, self._part_steps)
-        is_whole = k.compare("eq", problem["strip_columns"], self._shape.columns)
+        is_whole = k.compare("eq", problem["strip_columns"], self._columns_of_tile(k, problem))
         copies = k.and_(k.compare("ne", problem["copies"], 0), is_whole)
         return k.and_(copies, k.and_(has_room, is_high))
 
@@ -272,7 +272,7 @@ class GemmBlocks(GemmFinish):
             pitch = row_pitch(k, depth, self._element_bytes)
             copy, rows = k.parameters["copy_of_a"], k.mul(k.parameters["rows"], self._kind.parts)
             k.call(f"{self._prefix}_copy_rows", [depth, place, row, step, rows, copy, pitch])
-            return [copy, pitch, step, k.mul(pitch, self._tile_rows)]
+            return [copy, pitch, step, k.mul(pitch, self._rows_of_tile(k, problem))]
 
         def copied() -> list[Value]:
             is_row = k.compare("eq", step, self._element_bytes)
@@ -341,7 +341,7 @@ class GemmBlocks(GemmFinish):
 
         def no_tile() -> list[Value]:
             b = k.select(strip.is_packed, strip.copy, strip.b)
-            b_step = k.select(strip.is_packed, k.const(I64, self._step_bytes_of_strip), tiles.b_step)
+            b_step = k.select(strip.is_packed, tiles.packed_step, tiles.b_step)
             return [k.const(I64, 0), b, b_step, strip.a.place, strip.sums, tiles.goal, tiles.later]
 
         is_copied = k.and_(tiles.copies, k.not_(strip.is_packed))
@@ -360,18 +360,22 @@ class GemmBlocks(GemmFinish):
         is_edge = k.zext(k.compare("lt", strip.columns, problem["strip_columns"]), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
         table = k.function_pointer(f"{self._prefix}_tiles")
-        table = k.select(k.compare("gt", vectors, shape.vectors), problem["wide_tiles"], table)
+        table = k.select(k.compare("gt", vectors, shape.vectors), self._wider_tiles(k, problem), table)
+        height = self._rows_of_tile(k, problem)
         functions = k.gep(table, index, 8)
         b_step, sums_row = problem["tile_b_step"], problem["sums_row"]
-        copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
+        copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, height))
         later_step = k.select(copies, b_step, 0)
         goal, goal_row = self._rows_to_write(k, problem, strip, is_buffered)
         return _Tiles(
+            is_broad=k.compare("ne", problem["is_broad"], 0),
+            height=height,
             vectors=vectors,
             is_edge=is_edge,
             functions=functions,
             b_step=b_step,
             copies=copies,
+            packed_step=self._step_bytes_of_strip(k, problem),
             sums_row=sums_row,
             are_finished=are_finished,
             is_buffered=is_buffered,
@@ -385,37 +389,44 @@ class GemmBlocks(GemmFinish):
             first_row=k.mul(k.sdiv(strip.column, problem["strip_columns"]), problem["rows"]),
         )
 
+    def _wider_tiles(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """The table of tiles with more vectors than usual."""
+        wide = problem["wide_tiles"]
+        if self._broad is None:
+            return wide
+        is_broad = k.compare("ne", problem["is_broad"], 0)
+        return k.select(is_broad, k.function_pointer(f"{self._prefix}_broad_tiles"), wide)
+
     def _first_tile(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles) -> list[Value]:
         """The tile that copies B for those below it. Where these begin: their row, B and its step, A, the sums, the
         rows to write, and those of B for later."""
-        row, height = k.const(I64, 0), k.const(I64, self._tile_rows)
+        row, height = k.const(I64, 0), tiles.height
         place, pitch = tiles.place_of_sums(k, strip.sums)
         arguments = [strip.depth, strip.a.place, strip.a.row, strip.a.step, strip.b, tiles.b_step]
         arguments += [place, pitch, strip.columns, strip.accumulate]
         arguments += [tiles.goal, tiles.goal_row, tiles.later, tiles.later_step, strip.copy]
         assert len(arguments) == len(COPYING_PARAMETERS)
-        self._call_copying(k, tiles.vectors, tiles.is_edge, arguments)
+        self._call_copying(k, tiles.vectors, tiles.is_edge, arguments, tiles.is_broad)
         with k.if_(tiles.are_finished):
             self._finish_part(k, strip, place, pitch, row, height)
-        step = k.const(I64, self._step_bytes_of_strip)
         below = k.gep(strip.sums, k.mul(tiles.sums_row, height))
         goal_below = k.gep(tiles.goal, k.mul(tiles.goal_row, height))
         rest = [k.gep(strip.a.place, strip.a.strip), below, goal_below, k.gep(tiles.later, tiles.later_tile)]
-        return [height, strip.copy, step, *rest]
+        return [height, strip.copy, tiles.packed_step, *rest]
 
     def _tiles_below(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, start: Sequence[Value]) -> None:
         """The tiles from `start` on, one below the other."""
         a_strip, a_row, rows = strip.a.strip, strip.a.row, k.parameters["rows"]
-        has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, self._tile_rows))
+        has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, tiles.height))
         first, b, b_step, *places = start
-        with k.loop(first, rows, self._tile_rows, carry=[first, k.const(I64, 0), *places]) as tile:
+        with k.loop(first, rows, tiles.height, carry=[first, k.const(I64, 0), *places]) as tile:
             row, prepared, a, sums, goal, later = tile.values
-            height = self._height(k, k.sub(rows, row), has_equal_rows)
+            height = self._height(k, k.sub(rows, row), tiles.height, has_equal_rows)
             place, pitch = tiles.place_of_sums(k, sums)
             arguments = [strip.depth, a, a_row, strip.a.step, b, b_step, place, pitch, strip.columns, strip.accumulate]
             arguments += [goal, tiles.goal_row]
             self._fetch_next_matrix(k, strip, k.add(tiles.first_row, row), height)
-            is_whole = k.compare("eq", height, self._tile_rows)
+            is_whole = k.compare("eq", height, tiles.height)
             prepares = k.and_(k.and_(strip.prepare, is_whole), k.compare("lt", prepared, strip.depth))
             prepared = k.if_else(
                 prepares,
@@ -444,8 +455,16 @@ class GemmBlocks(GemmFinish):
         """A tile that packs its part of the next strip. Returns how many rows of it are packed then."""
         arguments = [*arguments, strip.next_b, tiles.b_step, strip.next_copy, prepared]
         assert len(arguments) == len(PREPARING_PARAMETERS)
-        k.call(preparing_tile_of(self._shape).name(self._kind), arguments)
+        self._call_preparing(k, tiles, arguments)
         return [k.add(prepared, self._rows_of_preparing_tile(k, strip.depth))]
+
+    def _call_preparing(self, k: KernelBuilder, tiles: _Tiles, arguments: list[Value]) -> None:
+        usual = preparing_tile_of(self._shape).name(self._kind)
+        if self._broad is None:
+            k.call(usual, arguments)
+            return
+        broad = preparing_tile_of(self._broad).name(self._kind)
+        k.if_else(tiles.is_broad, lambda: k.call(broad, arguments), lambda: k.call(usual, arguments))
 
     def _fetch_next_matrix(self, k: KernelBuilder, strip: _Strip, row: Value, height: Value) -> None:
         """A tile's share of the operands of the next matrix of a batch, into the second-level cache."""
@@ -469,11 +488,10 @@ class GemmBlocks(GemmFinish):
             k.select(is_buffered, problem["c_row"], problem["sums_row"]),
         )
 
-    def _height(self, k: KernelBuilder, rows: Value, has_equal_rows: Value) -> Value:
-        """Rows of the next tile, of `rows` that are left: the last two share theirs if all rows of A are equally far
-        apart, since a tile with few rows would wait for its own sums."""
-        most = self._tile_rows
-        shares = k.and_(has_equal_rows, k.and_(k.compare("gt", rows, most), k.compare("lt", rows, 2 * most)))
+    def _height(self, k: KernelBuilder, rows: Value, most: Value, has_equal_rows: Value) -> Value:
+        """Rows of the next tile, `most` of `rows` that are left: the last two share theirs if rows of A are equally far
+        apart throughout, since a tile with few rows would wait for its own sums."""
+        shares = k.and_(has_equal_rows, k.and_(k.compare("gt", rows, most), k.compare("lt", rows, k.mul(most, 2))))
         return k.smin(k.select(shares, k.lshr(k.add(rows, 1), 1), rows), most)
 
     def _may_buffer_tiles(self, k: KernelBuilder, problem: RecordValue, accumulate: Value) -> Value:
@@ -481,10 +499,14 @@ class GemmBlocks(GemmFinish):
         is_alone = k.and_(k.compare("eq", accumulate, 0), k.compare("eq", problem["uses_scratch"], 0))
         return k.and_(is_alone, self._may_buffer(k, problem))
 
-    def _call_copying(self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value]) -> None:
-        """The tile that copies its strip of B."""
+    def _call_copying(
+        self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value], is_broad: Value | None = None
+    ) -> None:
+        """The tile that copies its strip of B, the usual one unless it may be broad."""
         number = k.select(k.compare("ne", is_edge, 0), vectors, 0)
         table = k.function_pointer(f"{self._prefix}_copying_tiles")
+        if is_broad is not None and self._broad is not None:
+            table = k.select(is_broad, k.function_pointer(f"{self._prefix}_broad_copying_tiles"), table)
         k.call(k.load(k.gep(table, number, PTR.bytes), PTR), arguments)
 
     def blocks(self) -> None:
@@ -534,77 +556,6 @@ class GemmBlocks(GemmFinish):
         width = k.smin(most, k.sub(column_blocks, first))
         row = k.sdiv(rest, width)
         return batch, row, k.add(first, k.sub(rest, k.mul(row, width)))
-
-    def _set_blocks(self, k: KernelBuilder, problem: RecordValue, rows: Value | int, columns: Value) -> Value:
-        """Cuts the panel into blocks of about this size; how many there are in one matrix."""
-        row_blocks = ceil_div(k, problem["rows"], rows)
-        block_rows = round_up(k, ceil_div(k, problem["rows"], row_blocks), self._tile_rows)
-        block_columns = round_up(k, columns, problem["strip_columns"])
-        row_blocks = ceil_div(k, problem["rows"], block_rows)
-        column_blocks = ceil_div(k, problem["columns"], block_columns)
-        chunk_steps = k.if_else(
-            k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
-            lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),
-            lambda: k.const(I64, self._chunk_steps),
-        )[0]
-        column_bytes = k.mul(k.smax(problem["depth"], 1), self._kind.packed.bytes)
-        panel_blocks = k.sdiv(
-            k.const(I64, self._target.l3_bytes // PANELS_IN_CACHE), k.mul(column_bytes, block_columns)
-        )
-        problem.set(
-            panel_blocks=k.smax(panel_blocks, 1),
-            ahead_a=0,
-            ahead_b=0,
-            block_rows=block_rows,
-            block_columns=block_columns,
-            row_blocks=row_blocks,
-            column_blocks=column_blocks,
-            chunk_steps=chunk_steps,
-            copies_a=k.zext(self._copies_a(k, problem, block_rows, columns), I64),
-        )
-        return k.mul(row_blocks, column_blocks)
-
-    def _longest_chunk(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Steps that are not cut: fewer where tiles of high blocks prepare the strips of B beside theirs. (Not those of
-        complex numbers, whose sums are put together at the end of each chunk: bits would depend on where B lies.)"""
-        if self._kind.parts == 2:
-            return k.const(I64, self._chunk_steps)
-        is_high = k.compare("ge", problem["rows"], _TILES_THAT_PREPARE * self._tile_rows)
-        prepares = k.and_(k.compare("ne", problem["copies"], 0), is_high)
-        return k.select(prepares, k.const(I64, self._part_steps), self._chunk_steps)
-
-    def _copies_a(self, k: KernelBuilder, problem: RecordValue, block_rows: Value, columns: Value) -> Value:
-        """Whether rows of A that are in each other's way are read often enough to be copied.
-
-        A nearest cache with a way for each row of a tile can do without, as long as the rows of a block are in nobody's
-        way in the second one (197 by 1024 by 768: 5 % faster without).
-        """
-        is_read_often = k.compare("ge", k.smin(problem["columns"], columns), _COPY_STRIPS * self._shape.columns)
-        is_high = k.compare("gt", problem["rows"], self._tile_rows)
-        pays = k.and_(self._has_crowded_rows(k, problem), k.and_(is_read_often, is_high))
-        if self._tile_rows > self._target.l1_bytes // WAY_BYTES:
-            return pays
-        span = k.mul(block_rows, problem["tile_a_row"])
-        return k.and_(pays, k.compare("gt", span, self._target.l2_bytes))
-
-    def _columns_of_wide_block(
-        self, k: KernelBuilder, problem: RecordValue, row_blocks: Value, least: Value | int
-    ) -> Value:
-        """How wide blocks are: wide, if there are enough to share out evenly even then."""
-        columns = k.const(I64, least) if isinstance(least, int) else least
-        is_crowded = self._has_crowded_rows(k, problem)
-        for wider, least_blocks in _WIDE_BLOCKS:
-            blocks = k.mul(row_blocks, ceil_div(k, problem["columns"], wider))
-            enough = k.select(is_crowded, k.const(I64, least_blocks), EVEN_BLOCKS)
-            columns = k.select(k.compare("ge", blocks, enough), k.const(I64, wider), columns)
-        return columns
-
-    def _has_crowded_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether the rows of a tile take turns in a set of the nearest cache, at each step along K."""
-        if not self._kind.is_packed_in_memory or self._tile_rows < self._target.l1_bytes // WAY_BYTES:
-            return k.const(I1, 0)
-        is_row = k.compare("eq", problem["tile_a_step"], self._element_bytes)
-        return k.and_(is_row, k.compare("eq", k.and_(problem["tile_a_row"], WAY_BYTES - 1), 0))
 
     def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
         """All blocks; a thread takes so many that they are worth it."""

@@ -41,9 +41,10 @@ _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
 
 _STREAM_COLUMNS = 1024
-_STREAM_BYTES = 1 << 14
-"""At least so many columns of C, and the bytes of sums that stay in the first-level cache while rows of B are streamed.
-Memory is read in runs that are as long as the rows (1 by 4096 by 4096: 1024 columns take 1.1 times as long)."""
+_STREAM_SPARED_BYTES = 1 << 14
+"""At least so many columns of C, and the bytes of the first-level cache that are not for sums while rows of B are
+streamed. Memory is read in runs that are as long as the rows (1 by 4096 by 4096: 1024 columns take 1.1 times as long; 1
+by 8192 by 4096: 4096 columns, on one core)."""
 
 _STREAM_FEW_COLUMNS = 512
 _STREAM_BLOCKS = 4
@@ -71,6 +72,9 @@ _UNPACKED_TILES = 4
 
 _PACKING_COLUMNS = 512
 """Of a block that packs its part of A: so many products make that a small part of the time."""
+
+_BROAD_STRIPS = 8
+"""Of a B that broad tiles copy. The last one may have a single vector, which takes as long as two."""
 
 _FAR_CACHES = 4
 """A batch that is so many times as large as the second-level cache is fetched too slowly unless asked for early; with
@@ -147,11 +151,16 @@ class GemmInPlace(GemmPanels):
         for rows, vectors in reversed(shape.wide):
             fits = k.and_(has_wide, k.compare("le", problem["m"], rows // parts))
             strip_columns = k.select(fits, k.const(I64, vectors * shape.lanes), strip_columns)
+        copies_b = self._copies_b(k, problem, b_bytes)
+        problem["is_broad"] = k.zext(self._has_broad_tiles(k, problem, copies_b), I64)
+        strip_columns = k.select(
+            k.compare("ne", problem["is_broad"], 0), self._columns_of_tile(k, problem), strip_columns
+        )
         self._describe_operands_in_place(k, problem)
         problem.set(
             tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
             stream=k.const(PTR, 0),
-            copies=k.zext(self._copies_b(k, problem, b_bytes), I64),
+            copies=k.zext(copies_b, I64),
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
@@ -177,6 +186,21 @@ class GemmInPlace(GemmPanels):
         crowds_l1 = k.compare("eq", k.and_(problem["b_step"], _L1_CROWDING_STRIDE - 1), 0)
         is_high = k.compare("gt", problem["m"], _UNPACKED_TILES * self._tile_rows)
         return k.or_(is_slow, k.and_(is_split, k.and_(crowds_l1, is_high)))
+
+    def _has_broad_tiles(self, k: KernelBuilder, problem: RecordValue, copies_b: Value) -> Value:
+        """Whether tiles are broad: rows of A are read as they lie, B has many strips, and there are many blocks even of
+        columns that are rounded up to these (32 by 1000 by 2048: 7, not 8, which two cores share less evenly). With an
+        epilogue nothing was gained (f64 with bias and tanh, 1024 by 1024)."""
+        if self._broad is None:
+            return k.const(I1, 0)
+        conditions = [
+            copies_b,
+            k.compare("eq", problem["a_step"], self._element_bytes),
+            k.compare("gt", problem["m"], LEAST_BLOCK_ROWS),
+            k.compare("eq", problem["epilogue"], k.const(PTR, 0)),
+            k.compare("ge", problem["n"], _BROAD_STRIPS * self._broad.columns),
+        ]
+        return functools.reduce(k.and_, conditions)
 
     def _fetch_matrices_ahead(self, k: KernelBuilder, problem: RecordValue) -> None:
         """The next matrices of a batch that is in no near cache are fetched while tiles compute, an even share of them
@@ -226,7 +250,7 @@ class GemmInPlace(GemmPanels):
             is_last=1,
             tile_a=problem["a"],
             tile_a_batch=problem["a_batch"],
-            tile_a_strip=k.mul(problem["a_row"], self._tile_rows),
+            tile_a_strip=k.mul(problem["a_row"], self._rows_of_tile(k, problem)),
             tile_a_row=problem["a_row"],
             tile_a_step=problem["a_step"],
             tile_b=problem["b"],
@@ -262,7 +286,8 @@ class GemmInPlace(GemmPanels):
             self._describe_operands_in_place(k, problem)
             blocks = ceil_div(k, k.const(I64, _STREAM_BLOCKS), problem["batches"])
             few_columns = round_up(k, ceil_div(k, n, blocks), self._shape.columns)
-            near_columns = k.sdiv(k.const(I64, _STREAM_BYTES // self._kind.accumulator.bytes), m)
+            bytes_of_sums = max(self._target.l1_bytes - _STREAM_SPARED_BYTES, _STREAM_SPARED_BYTES)
+            near_columns = k.sdiv(k.const(I64, bytes_of_sums // self._kind.accumulator.bytes), m)
             most_columns = k.smax(k.and_(near_columns, -self._shape.columns), _STREAM_COLUMNS)
             columns = k.smin(k.smax(few_columns, _STREAM_FEW_COLUMNS), most_columns)
             bytes_of_b = k.mul(b_bytes, problem["batches"])

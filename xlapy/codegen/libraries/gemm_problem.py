@@ -118,6 +118,7 @@ PROBLEM = Record(
     copies=I64,
     copies_a=I64,  # whether each block copies its part of A, chunk by chunk
     # Its blocks.
+    is_broad=I64,  # whether tiles are the broad ones
     strip_columns=I64,
     block_rows=I64,
     block_columns=I64,
@@ -161,6 +162,7 @@ class GemmFunctions:
         self._kind = kind
         self._target = target
         self._shape: TileShape = tile_shape(kind, target)
+        self._broad = self._shape.broadened
         self._prefix = f"gemm_{kind.name}"
         self._attributes = f"nounwind {target.function_attributes}".rstrip()
         self._tile_rows = self._shape.rows // kind.parts
