@@ -72,8 +72,10 @@ def _attribute() -> int:
 
 
 class Message:
-    """One array of bytes on its way to a process or from it. The memory is its own until it has arrived. Before it in the
-    run, `number` messages of its tag went the same way."""
+    """One array of bytes on its way to a process or from it. The memory is its own until it has arrived.
+
+    Before it in the run, `number` messages of its tag went the same way.
+    """
 
     __slots__ = ("data", "is_incoming", "number", "peer", "request", "tag")
 
