@@ -28,7 +28,7 @@ NOTICE_TAG = 0
 """Of the notice that a process has failed or finished. Other messages have greater tags."""
 
 _PATIENCE_SECONDS = 0.05
-"""How long a process that has finished waits for the others before it tells them so: in most runs they need no telling."""
+"""How long a process that has finished waits for the others before it tells them so: mostly they need no telling."""
 
 _SPINS = 2000
 """Looks for a message before the core is left to sleep: each of them yields it."""
