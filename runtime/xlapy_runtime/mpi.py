@@ -2,7 +2,7 @@
 
 Every run begins with the word of all that they run the same program, and ends with the word of all how it went: it
 fails in each process if it fails in one, and if one has left what another sent it. Messages within go from one process
-to another and never block, so that every wait is open to Ctrl-C, to its deadline, and to the notice that another process
+to another and never block, so that every wait is open to Ctrl-C, to its deadline, and to the notice that another one
 has failed, or has finished without doing its part.
 """
 

@@ -168,7 +168,7 @@ def test_tuples_unpack() -> None:
         (lambda x: operator.setitem(x, 0, 1), "ops.DynamicUpdateSlice"),
         (np.sign, "x.sign()"),
         (lambda x: np.maximum(x, 0), "ops.Max"),
-        (lambda x: np.add.reduce(x), "numpy.add"),
+        (np.add.reduce, "numpy.add"),
         (lambda x: np.add(x, x, out=np.zeros(())), "numpy.add"),
     ],
 )
