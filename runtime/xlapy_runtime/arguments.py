@@ -70,7 +70,8 @@ def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
     if is_python_scalar(value):
         return _scalar(spec, value, title)
     if not callable(getattr(value, "__array__", None)):
-        hint = f"; np.asarray(it, {spec.dtype.name!r}) makes an array of it" if isinstance(value, list | tuple) else ""
+        is_like_an_array = isinstance(value, list | tuple | memoryview)
+        hint = f"; np.asarray(it, {spec.dtype.name!r}) makes an array of it" if is_like_an_array else ""
         _refuse(title, spec, f"{type(value).__name__}{hint}")
     array = array_of(value, title)
     dtype, is_admitted = array.dtype.newbyteorder("="), spec.admits(array.shape)

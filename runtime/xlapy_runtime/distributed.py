@@ -21,7 +21,7 @@ import numpy as np
 from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
 from xlapy_runtime.collectives import NOBODY, SMALL_BYTES, Exchange, Part, exchanges, kind_of
 from xlapy_runtime.errors import DeadlineError, ExecutionError, UnsupportedError
-from xlapy_runtime.mpi import FAILURE_TAG, Bytes, Message, Partners
+from xlapy_runtime.mpi import NOTICE_TAG, Bytes, Message, Partners
 from xlapy_runtime.native_records import Kind
 from xlapy_runtime.program import Program, tree_text
 from xlapy_runtime.runs import Runs
@@ -165,7 +165,7 @@ class Crossing:
         return message.data
 
     def _tag(self, phase: int) -> int:
-        return FAILURE_TAG + 1 + _PHASES * self.exchange.key + phase
+        return NOTICE_TAG + 1 + _PHASES * self.exchange.key + phase
 
     def arrive(self, call: RunningCall) -> None:
         """Waits for all messages that were begun so far."""

@@ -1,17 +1,20 @@
 """Processes of a program that are processes of the system, perhaps on several machines, and talk over MPI (mpi4py).
 
 Every run begins with the word of all that they run the same program, and ends with the word of all how it went: it
-fails in each process if it fails in one. Messages within go from one process to another and never block, so that every
-wait is open to Ctrl-C, to its deadline and to the notice that another process has failed.
+fails in each process if it fails in one, and if one has left what another sent it. Messages within go from one process
+to another and never block, so that every wait is open to Ctrl-C, to its deadline, and to the notice that another one
+has failed, or has finished without doing its part.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
@@ -21,8 +24,11 @@ from xlapy_runtime.errors import ArgumentError, DeadlineError, ExecutionError
 from xlapy_runtime.late import late
 from xlapy_runtime.waiting import describe, seconds
 
-FAILURE_TAG = 0
-"""Of the notice that a process has failed. Other messages have greater tags."""
+NOTICE_TAG = 0
+"""Of the notice that a process has failed or finished. Other messages have greater tags."""
+
+_PATIENCE_SECONDS = 0.05
+"""How long a process that has finished waits for the others before it tells them so: mostly they need no telling."""
 
 _SPINS = 2000
 """Looks for a message before the core is left to sleep: each of them yields it."""
@@ -66,15 +72,47 @@ def _attribute() -> int:
 
 
 class Message:
-    """One array of bytes on its way to a process or from it. The memory is its own until it has arrived."""
+    """One array of bytes on its way to a process or from it. The memory is its own until it has arrived.
 
-    __slots__ = ("data", "is_incoming", "peer", "request")
+    Before it in the run, `number` messages of its tag went the same way.
+    """
 
-    def __init__(self, request: Any, peer: int, data: Bytes, *, is_incoming: bool) -> None:
+    __slots__ = ("data", "is_incoming", "number", "peer", "request", "tag")
+
+    def __init__(self, request: Any, peer: int, tag: int, data: Bytes, *, is_incoming: bool, number: int = 0) -> None:
         self.request = request
         self.peer = peer
+        self.tag = tag
         self.data = data
         self.is_incoming = is_incoming
+        self.number = number
+
+
+class Account:
+    """The messages that this process has begun in one run, by the other process and the tag."""
+
+    def __init__(self, size: int) -> None:
+        self.sent: Counter[tuple[int, int]] = Counter()
+        self.received: Counter[tuple[int, int]] = Counter()
+        self._size = size
+
+    def balance(self) -> int:
+        """Of all processes together it is 0 if nothing is left of what was sent."""
+        return self.sent.total() - self.received.total()
+
+    def to(self, process: int) -> dict[str, Any]:
+        """What another process is told: how many messages of each tag it was sent, and how many it was to send."""
+        return {
+            way: {str(tag): count for (peer, tag), count in counts.items() if peer == process}
+            for way, counts in (("sent", self.sent), ("received", self.received))
+        }
+
+    def by_process(self, counts: Counter[tuple[int, int]]) -> np.ndarray[Any, Any]:
+        """Such counts of all tags together."""
+        totals = np.zeros(self._size, np.int64)
+        for (process, _), count in counts.items():
+            totals[process] += count
+        return totals
 
 
 class Partners:
@@ -86,7 +124,10 @@ class Partners:
         self.size: int = communicator.Get_size()
         self._busy = threading.Lock()
         self._unanswered: Any = None  # the wait for the word of everybody that did not end, and its memory
+        self._run = 0  # its number: notices of earlier ones come late
+        self._account = Account(self.size)
         self._heard = ""  # which process has failed in this run, and why: others may have done so too
+        self._finished: dict[int, Any] = {}  # the accounts of those who have told that they finished this run
         self._open: list[Message] = []
         self._sent = np.zeros(self.size, np.int64)  # messages to each process so far
         self._received = np.zeros(self.size, np.int64)
@@ -108,7 +149,7 @@ class Partners:
             self._begin(digest, timeout)
             try:
                 result = work()
-                if self._open:
+                if not all(map(_is_notice, self._open)):
                     raise ExecutionError(f"process {self.rank} left a collective unfinished")
             except BaseException as error:
                 with contextlib.suppress(ExecutionError):  # that the others do not end either is no news
@@ -133,7 +174,9 @@ class Partners:
             self._duplicate(timeout)
         if not self._is_clear:
             self._clear(timeout)
-        self._heard = ""
+        self._open = [message for message in self._open if not message.request.Test()]  # notices, if any
+        self._heard, self._finished, self._account = "", {}, Account(self.size)
+        self._run += 1
         own = np.frombuffer(digest, np.uint8)
         everybody = np.empty((self.size, own.size), np.uint8)
         request = self._communicator.Iallgather(own, everybody)
@@ -147,19 +190,56 @@ class Partners:
         is_first = error is not None and not self._heard
         if error is not None and is_first:
             self._heard = f"process {self.rank} failed: {describe(error)}"
-            data = np.frombuffer(self._heard.encode(), np.uint8)
-            for process in range(self.size):
-                if process != self.rank:
-                    self.send(process, FAILURE_TAG, data)
-        own, found = np.array([self.rank if is_first else self.size]), np.zeros(1, np.int64)
-        request = self._communicator.Iallreduce(own, found, op=self._mpi.MIN)
-        self._agree(request.Test, timeout, "end a run", memory=request)
-        failed = int(found[0])
-        if failed < self.size:
+            self._notify({"failed": self._heard})
+        words = self._words([is_first, self._account.balance()], "end a run", timeout, is_last=error is None)
+        failed = np.flatnonzero(words[:, 0])
+        if failed.size:
             self._is_clear = False
             if error is None:
-                self._hear(failed)
+                self._hear(int(failed[0]))
                 raise ExecutionError(self._heard)
+        elif error is None and words[:, 1].sum():
+            self._is_clear = False
+            raise ExecutionError(self._left_behind(timeout))
+
+    def _words(
+        self, own: Sequence[int], what: str, timeout: float | None, *, is_last: bool = False
+    ) -> np.ndarray[Any, Any]:
+        """The numbers of all processes, a row for each. `is_last`: this one has finished the run, and others that take
+        long are told."""
+        row, rows = np.array(own, np.int64), np.empty((self.size, len(own)), np.int64)
+        request = self._communicator.Iallgather(row, rows)
+        deadline = time.monotonic() + _PATIENCE_SECONDS if is_last else None
+
+        def have_come() -> bool:
+            nonlocal deadline
+            if request.Test():
+                return True
+            if deadline is not None and time.monotonic() >= deadline:
+                deadline = None
+                self._notify({})
+            return False
+
+        self._agree(have_come, timeout, what, memory=(request, row, rows))
+        return rows
+
+    def _notify(self, word: dict[str, Any]) -> None:
+        """Tells all others that this process has failed, or finished the run if `word` does not say so."""
+        for process in range(self.size):
+            if process != self.rank:
+                account = {} if word else self._account.to(process)
+                notice = json.dumps({"run": self._run} | word | account).encode()
+                self._send(process, NOTICE_TAG, np.frombuffer(notice, np.uint8), 0)
+
+    def _left_behind(self, timeout: float | None) -> str:
+        """Who has finished without receiving what another process has sent. All processes ask it together."""
+        own, announced = self._account.by_process(self._account.sent), np.zeros(self.size, np.int64)
+        request = self._communicator.Ialltoall(own, announced)
+        self._agree(request.Test, timeout, "end a run", memory=(request, own, announced))
+        left = np.flatnonzero(announced > self._account.by_process(self._account.received))
+        senders = self._words([int(left[0]) if left.size else self.size], "end a run", timeout)[:, 0]
+        process = int(np.flatnonzero(senders < self.size)[0])
+        return _without_part(process, f"process {senders[process]} has sent in vain")
 
     def _agree(self, has_come: Callable[[], bool], timeout: float | None, what: str, memory: Any = None) -> None:
         """Waits for the word of everybody; without it, nobody knows what messages are still to come. `memory` is what
@@ -171,7 +251,13 @@ class Partners:
 
     def send(self, process: int, tag: int, data: Bytes) -> Message:
         """Sends bytes, which must not change until the message has arrived."""
-        message = Message(self._communicator.Isend(data, process, tag), process, data, is_incoming=False)
+        number = self._account.sent[process, tag]
+        self._account.sent[process, tag] += 1
+        return self._send(process, tag, data, number)
+
+    def _send(self, process: int, tag: int, data: Bytes, number: int) -> Message:
+        request = self._communicator.Isend(data, process, tag)
+        message = Message(request, process, tag, data, is_incoming=False, number=number)
         self._open.append(message)
         self._sent[process] += 1
         return message
@@ -179,18 +265,24 @@ class Partners:
     def receive(self, process: int, tag: int, byte_count: int) -> Message:
         """A message whose data will have been sent when it has arrived. Those of a tag arrive in the order of sends."""
         data = np.empty(byte_count, np.uint8)
-        message = Message(self._communicator.Irecv(data, process, tag), process, data, is_incoming=True)
+        number = self._account.received[process, tag]
+        self._account.received[process, tag] += 1
+        request = self._communicator.Irecv(data, process, tag)
+        message = Message(request, process, tag, data, is_incoming=True, number=number)
         self._open.append(message)
         return message
 
     def arrive(self, messages: Sequence[Message], timeout: float | None) -> list[int]:
-        """Waits until all have arrived; in vain for these processes. Raises the failure of another process."""
+        """Waits until all have arrived; in vain for these processes. Raises the failure of another process, or
+        that one has finished and will never do its part."""
         requests = [message.request for message in messages]
 
         def have_arrived() -> bool:
             if self._mpi.Request.Testall(requests):
                 return True
             self._listen()
+            for message in messages if self._finished else ():
+                self._check_hope(message)
             return False
 
         if not _wait(have_arrived, timeout):
@@ -202,21 +294,43 @@ class Partners:
         self._open, self._received = still_open, received  # at once: Ctrl-C comes between calls
         return []
 
+    def _check_hope(self, message: Message) -> None:
+        """Raises that it will never arrive, if the other process has finished and says so."""
+        account = self._finished.get(message.peer)
+        if account is None or message.request.Test():
+            return
+        counterparts = account["sent" if message.is_incoming else "received"]
+        if message.number >= counterparts.get(str(message.tag), 0):
+            raise ExecutionError(_without_part(message.peer, f"process {self.rank} waits in vain"))
+
     def _listen(self) -> None:
-        """Raises the failure of another process, if there is a notice of one."""
+        """Takes the notices that have come, and raises the failure of another process."""
         status = self._mpi.Status()
-        if self._communicator.Iprobe(self._mpi.ANY_SOURCE, FAILURE_TAG, status):
-            self._hear(status.Get_source())
-            raise ExecutionError(self._heard)
+        while self._communicator.Iprobe(self._mpi.ANY_SOURCE, NOTICE_TAG, status):
+            self._take_notice(status)
+            if self._heard:
+                raise ExecutionError(self._heard)
 
     def _hear(self, process: int) -> None:
         """Takes the notice of a process that is known to have failed."""
         status = self._mpi.Status()
-        self._communicator.Probe(process, FAILURE_TAG, status)
+        while not self._heard:
+            self._communicator.Probe(process, NOTICE_TAG, status)
+            self._take_notice(status)
+
+    def _take_notice(self, status: Any) -> None:
+        """Receives a notice that is there. One of an earlier run says nothing any more."""
+        process = status.Get_source()
         data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
-        self._communicator.Recv(data, process, FAILURE_TAG)
+        self._communicator.Recv(data, process, NOTICE_TAG)
         self._received[process] += 1
-        self._heard = bytes(data).decode(errors="replace")
+        notice = json.loads(bytes(data))
+        if notice["run"] != self._run:
+            return
+        if "failed" in notice:
+            self._heard = notice["failed"]
+        else:
+            self._finished[process] = notice
 
     def _clear(self, timeout: float | None) -> None:
         """Ends all messages of a run that has failed, and forgets them: those that nobody asked for are received, too.
@@ -236,7 +350,8 @@ class Partners:
         status = self._mpi.Status()
         while message := self._communicator.Improbe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
-            self._open.append(Message(message.Irecv(data), status.Get_source(), data, is_incoming=True))
+            source, tag = status.Get_source(), status.Get_tag()
+            self._open.append(Message(message.Irecv(data), source, tag, data, is_incoming=True))
         self._open = [message for message in self._open if not self._has_ended(message)]
         return not self._open and np.array_equal(self._received, announced)
 
@@ -247,6 +362,14 @@ class Partners:
             return False
         self._received[message.peer] += message.is_incoming and not status.Is_cancelled()
         return True
+
+
+def _is_notice(message: Message) -> bool:
+    return message.tag == NOTICE_TAG
+
+
+def _without_part(process: int, consequence: str) -> str:
+    return f"process {process} finished without taking part, {consequence}"
 
 
 def _wait(has_come: Callable[[], bool], timeout: float | None) -> bool:

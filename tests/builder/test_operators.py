@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -163,13 +164,19 @@ def test_tuples_unpack() -> None:
         (range, "compile"),
         (np.asarray, "compile"),
         (lambda x: x[x], "ops.DynamicSlice"),
+        (lambda x: f"{x:.3f}", "compile"),
+        (lambda x: operator.setitem(x, 0, 1), "ops.DynamicUpdateSlice"),
+        (np.sign, "x.sign()"),
+        (lambda x: np.maximum(x, 0), "ops.Max"),
+        (np.add.reduce, "numpy.add"),
+        (lambda x: np.add(x, x, out=np.zeros(())), "numpy.add"),
     ],
 )
 def test_misuse_is_explained(misuse: Callable[[XlaOp], Any], hint: str) -> None:
     (x,) = parameters("s32", ())
     if hint == "ops.DynamicSlice":
         x = ops.Broadcast(x, (3,))
-    with pytest.raises(ArgumentError, match=hint.replace(".", r"\.")) as caught:
+    with pytest.raises(ArgumentError, match=re.escape(hint)) as caught:
         misuse(x)
     assert isinstance(caught.value, (XlaError, TypeError))
     assert "test_operators.py:" in str(caught.value)

@@ -47,6 +47,34 @@ ENTRY main {
 }""",
     ),
     Case(
+        "a scalar and an array of one element of a loop's state that change places: the check of plans refused it",
+        """HloModule refused
+body {
+  p = (s32[], s32[1], s32[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  array = s32[1] get-tuple-element(p), index=1
+  scalar = s32[] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  a = s32[1] reshape(scalar)
+  s = s32[] reshape(array)
+  ROOT t = (s32[], s32[1], s32[]) tuple(next, a, s)
+}
+condition {
+  p = (s32[], s32[1], s32[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  limit = s32[] constant(5)
+  ROOT c = pred[] compare(i, limit), direction=LT
+}
+ENTRY main {
+  x = s32[1] parameter(0)
+  y = s32[] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], s32[1], s32[]) tuple(zero, x, y)
+  ROOT w = (s32[], s32[1], s32[]) while(t), condition=condition, body=body
+}""",
+    ),
+    Case(
         "elements of a nested state that change places in an inner loop that does not touch them",
         """HloModule nested
 inner_body {

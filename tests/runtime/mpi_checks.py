@@ -316,6 +316,36 @@ def check_a_process_that_does_not_come_in_time() -> None:
             run.run_distributed(value, communicator=own, timeout=0.2)
 
 
+ONE_WAY = f"""HloModule m
+yes {{
+  p = f32[{LARGE}] parameter(0)
+  ROOT c = f32[{LARGE}] collective-permute(p), source_target_pairs={{{{0,1}}}}
+}}
+no {{
+  ROOT p = f32[{LARGE}] parameter(0)
+}}
+ENTRY main {{
+  takes_part = pred[] parameter(0)
+  v = f32[{LARGE}] parameter(1)
+  ROOT r = f32[{LARGE}] conditional(takes_part, v, v), true_computation=yes, false_computation=no
+}}
+"""
+
+
+def check_a_process_that_finishes_without_taking_part() -> None:
+    """It is noticed, whoever waits; what was sent to it in vain is not what it receives in a later run."""
+    for size in (3, LARGE):
+        text = ONE_WAY.replace(f"[{LARGE}]", f"[{size}]")
+        run = xlapy.compile(text, xlapy.CompileOptions(num_replicas=SIZE, timeout=SECONDS))
+        start = time.monotonic()
+        for absent in (1, 0):
+            with pytest.raises(ExecutionError, match=rf"process {absent} finished without taking part, process "):
+                run.run_distributed(np.bool_(absent != RANK), np.full(size, RANK, F32))
+            received = run.run_distributed(np.bool_(True), np.full(size, 5 + RANK, F32))
+            assert bits(received) == bits(np.full(size, 5 if RANK == 1 else 0, F32))
+        assert time.monotonic() - start < SECONDS / 2
+
+
 def check_late_processes() -> None:
     """The last check: processes whose words do not come in time leave a communicator that cannot be used again."""
     own = MPI.COMM_WORLD.Dup()

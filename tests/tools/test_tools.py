@@ -434,6 +434,11 @@ def test_a_reader_that_stops_early_is_no_error(program: str) -> None:
     process.stderr.close()
 
 
+def test_without_standard_output_nothing_is_printed(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)  # as Python has it where the shell has closed it
+    assert main(["run", program]) == 0
+
+
 def test_ops_lists_the_table(capsys: Capture) -> None:
     assert main(["ops"]) == 0
     printed = capsys.readouterr().out

@@ -303,6 +303,8 @@ class XlaBuilder:
                 f"{self.name!r}, which sees its parameters only: pass the value through the operands, or through the "
                 "state of the loop"
             )
+        if op.builder.name == self.name:
+            return f"{op!r} belongs to another builder that is called {self.name!r} too, and cannot be used in this one"
         return f"{op!r} belongs to the builder {op.builder.name!r} and cannot be used in {self.name!r}"
 
     # -- building --------------------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from xlapy.builder.arguments import as_int, as_ints
+from xlapy.builder.arguments import as_int, as_ints, described
 from xlapy.builder.broadcasting import broadcast_operands, expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
@@ -16,6 +16,8 @@ from xlapy.hlo.element_types import PRED, ElementType, element_type_of
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
+
+Kind = TypeVar("Kind", ComparisonDirection, ComparisonType)
 
 
 class Unary(Protocol):
@@ -137,12 +139,17 @@ def Compare(
     `direction` is EQ, NE, GE, GT, LE or LT. `compare_type` is FLOAT or TOTALORDER for floats, SIGNED or UNSIGNED for
     integers; without one, it follows from the element type."""
     builder, left, right = _paired(lhs, rhs, broadcast_dimensions)
-    try:
-        chosen = ComparisonDirection(str(direction).upper())
-        kind = ComparisonType(str(compare_type).upper()) if compare_type is not None else None
-    except ValueError as error:
-        raise ArgumentError(str(error)) from None
+    chosen = _named(ComparisonDirection, direction)
+    kind = _named(ComparisonType, compare_type) if compare_type is not None else None
     return builder.record("compare", (left, right), direction=chosen, type=kind)
+
+
+def _named(kind: type[Kind], name: object) -> Kind:
+    """An enumerator from itself or its name, in any case."""
+    try:
+        return kind(str(name).upper())
+    except ValueError:
+        raise ArgumentError(f"expected one of {', '.join(kind.__members__)}, got {described(name)}") from None
 
 
 def _comparison(name: str, direction: ComparisonDirection, *, total: bool = False) -> Binary:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from xlapy.builder.other_names import hint_for_value
 from xlapy.builder.places import user_line
 from xlapy.builder.registry import OPERATORS
@@ -27,7 +29,6 @@ class XlaOp:
     """
 
     __slots__ = ("builder", "instruction")
-    __array_ufunc__ = None  # numpy leaves `array + op` to this class
 
     def __init__(self, builder: XlaBuilder, instruction: Instruction) -> None:
         self.builder = builder
@@ -196,6 +197,24 @@ class XlaOp:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise self._refusal(_NO_NUMBER)
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise self._refusal(_NO_NUMBER)
+        return str(self)
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> XlaOp:
+        """`array + op`, which numpy calls `np.add(array, op)`; its other functions compute at once, as arrays do."""
+        name = function.__name__
+        if method == "__call__" and not kwargs and name in _NUMPY_OPERATORS:
+            return _operate(_NUMPY_OPERATORS[name], *inputs)
+        hint = f": that is x.{name}()" if hasattr(XlaOp, name) else hint_for_value(name)
+        raise self._refusal(f"numpy.{name} cannot be recorded{hint}")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise self._refusal(
+            "is a value that does not change: ops.DynamicUpdateSlice(x, update, starts) makes another one"
+        )
+
     def _refusal(self, why: str) -> ArgumentError:
         return ArgumentError(why, where=user_line()).add_context(subject=repr(self))
 
@@ -203,6 +222,29 @@ class XlaOp:
         """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
         raise AttributeError(f"an XlaOp has no {name!r}{hint_for_value(name)}", name=name, obj=self)
 
+
+_NUMPY_OPERATORS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "truediv",
+    "floor_divide": "floordiv",
+    "remainder": "mod",
+    "power": "pow",
+    "matmul": "matmul",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "left_shift": "lshift",
+    "right_shift": "rshift",
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+}
+"""What numpy calls the operators of two operands, and the names that they have here."""
 
 _NO_NUMBER = "has no value while the graph is recorded; build the computation, compile it, and run it"
 

@@ -73,7 +73,9 @@ def modulo(lhs: Operand, rhs: Operand) -> XlaOp:
 @OPERATORS.register("floordiv")
 @located
 def floor_divide(lhs: Operand, rhs: Operand) -> XlaOp:
-    """The quotient rounded down, as Python's; ops.Div of integers truncates."""
+    """The quotient rounded down, as Python's; ops.Div of integers truncates.
+
+    That of floats is rounded to a float first: 1.0 // 0.1 is 10, where Python's is 9."""
     left, right = _as_pair(lhs, rhs)
     quotient = elementwise.Div(left, right)
     if quotient.shape.type.is_float:

@@ -202,6 +202,11 @@ overflow, a part is infinity less infinity, NaN; XLA contracts one with the diff
 recovers an infinity from NaNs, as C99's Annex G would for a product. It is followed for quotients, and infinite parts
 elsewhere give what C99 says, or NaN where it says an infinity whose direction is unknown.
 
+A complex power z^w is e^(w log z) in polar form, as for finite numbers. Where its absolute value is 0, it is 0, and
+where that is infinite, its parts are infinities if the angle is known: i^(1 - inf i) is inf + inf i, (2.5 + inf i)^-1
+is 0. XLA, numpy and the C library have NaN in most of these cases, which C99 permits. Anything to the power 0 is 1,
+and 0 to a power with a positive real part is 0, even to one with an imaginary part, where XLA has NaN.
+
 ## Sizes that depend on values
 
 A StableHLO operation that takes sizes as operands (`dynamic_reshape` and its kin) needs to know them from the shapes of

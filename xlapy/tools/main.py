@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parsed(parser, commands.choices, given or ["--help"])
     try:
         status: int = chosen.run(chosen)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None where the shell has closed it
+            sys.stdout.flush()
         return status
     except InternalError:
         raise

@@ -296,8 +296,12 @@ def complex_power(k: KernelBuilder, z: Complex, w: Complex) -> Complex:
     w, and else has no value."""
     size, angle = absolute(k, z), argument(k, z)
     at_zero = k.compare("eq", size, 0.0)
-    scale = k.mul(power.power(k, size, w.re), exponential.exp(k, k.neg(_vanishing_product(k, w.im, angle))))
     log_size = logarithm.log(k, k.select(at_zero, 1.0, size))
+    shrinking = _vanishing_product(k, w.im, angle)
+    scale = k.mul(power.power(k, size, w.re), exponential.exp(k, k.neg(shrinking)))
+    is_within = k.and_(k.compare("gt", scale, 0.0), k.compare("lt", scale, INFINITY))
+    together = exponential.exp(k, k.sub(_vanishing_product(k, w.re, log_size), shrinking))
+    scale = k.select(is_within, scale, together)  # one factor alone may be too large or too small
     turn = k.add(_vanishing_product(k, w.re, angle), _vanishing_product(k, w.im, log_size))
     re, im = k.mul(scale, trigonometric.cos(k, turn)), k.mul(scale, trigonometric.sin(k, turn))
     im = k.select(k.compare("eq", turn, 0.0), turn, im)  # also where the scale is infinite
@@ -306,7 +310,7 @@ def complex_power(k: KernelBuilder, z: Complex, w: Complex) -> Complex:
     lost = k.and_(k.compare("eq", scale, 0.0), k.not_(k.compare("lt", k.fabs(turn), INFINITY)))
     vanishes = k.or_(lost, k.and_(at_zero, k.compare("gt", w.re, 0.0)))
     unknown = k.and_(at_zero, k.not_(k.compare("gt", w.re, 0.0)))
-    re, im = (k.select(vanishes, 0.0, k.select(unknown, math.nan, part)) for part in (re, im))
+    re, im = (k.select(unknown, math.nan, k.select(vanishes, 0.0, part)) for part in (re, im))
     nothing = k.and_(k.compare("eq", w.re, 0.0), k.compare("eq", w.im, 0.0))
     return Complex(k.select(nothing, 1.0, re), k.select(nothing, 0.0, im))
 

@@ -128,6 +128,8 @@ def _extremum(lhs: Array, rhs: Array, choose: Callable[..., Array], signs: Calla
 @elementwise("power")
 def power(lhs: Array, rhs: Array) -> Array:
     """Integers: exact modulo the width; a negative exponent gives the exact result for 1 and -1, else 0."""
+    if np.issubdtype(lhs.dtype, np.complexfloating):
+        return _complex_power(lhs, rhs)
     if not np.issubdtype(lhs.dtype, np.integer):
         return np.power(lhs, rhs)
     result = _integer_power(lhs, np.maximum(rhs, 0))
@@ -136,6 +138,27 @@ def power(lhs: Array, rhs: Array) -> Array:
     odd = (rhs & 1) != 0
     reciprocal = np.where(lhs == 1, 1, np.where(lhs == -1, np.where(odd, -1, 1), 0)).astype(lhs.dtype)
     return np.where(rhs < 0, reciprocal, result)
+
+
+def _complex_power(z: Array, w: Array) -> Array:
+    """numpy's where numbers are finite, and elsewhere e^(w log z) in polar form: a size of 0 or infinity is not lost to
+    NaN as long as it is known, nor is the direction of an infinity."""
+    given = np.power(z, w)
+    size, angle = np.abs(z), np.angle(z)
+    log_size = np.log(size)
+    scale = np.exp(_vanishing_product(w.real, log_size) - _vanishing_product(w.imag, angle))
+    turn = _vanishing_product(w.real, angle) + _vanishing_product(w.imag, log_size)
+    polar = np.empty_like(given)
+    polar.real, polar.imag = scale * np.cos(turn), np.where(turn == 0, turn, scale * np.sin(turn))
+    polar[(scale == 0) & ~np.isfinite(turn)] = 0
+    polar[w == 0] = 1
+    is_plain = (np.isfinite(z) & np.isfinite(w) & np.isfinite(given)) | (z == 0)
+    return np.asarray(np.where(is_plain, given, polar))
+
+
+def _vanishing_product(x: Array, y: Array) -> Array:
+    """x y, but 0 if either is, even if the other one is infinite or NaN."""
+    return np.where((x == 0) | (y == 0), x.dtype.type(0), x * y)
 
 
 def _integer_power(base: Array, exponent: Array) -> Array:

@@ -148,22 +148,22 @@ class _Replay:
                 raise InternalError(f"{reader} reads leaf {leaf} of {instruction} at {location}, where it is no more")
 
     def move(self, source: Instruction, tags: Tags, target: Instruction) -> Tags:
-        """The leaves of `source` become those of `target`, copied where the places differ."""
-        moved: Tags = []
-        for leaf, (tag, shape) in enumerate(zip(tags, target.shape.leaves(), strict=True)):
-            if tag is None:
-                moved.append(None)
-                continue
+        """The leaves of `source` become those of `target`, copied where the places differ. Scalars are loaded into
+        registers before anything is copied, perhaps from arrays of one element."""
+        shapes = target.shape.leaves()
+        moved: Tags = [None] * len(tags)
+        present = [leaf for leaf, tag in enumerate(tags) if tag is not None]
+        for leaf in sorted(present, key=lambda leaf: shapes[leaf].rank > 0):
+            tag = tags[leaf]
             origin, goal = self.plan.location(source, leaf), self.plan.location(target, leaf)
             if not self.memory.holds(origin, tag):
                 raise InternalError(f"leaf {leaf} of {source} is overwritten before it is moved to {target}")
-            if not shape.rank:
-                moved.append(None)  # loaded into a register here, perhaps from an array of one element
-            elif origin == goal:
-                moved.append(tag)
-            else:
-                moved.append(object())
-                self.memory.write(goal, shape.bytes, moved[-1])
+            if not shapes[leaf].rank:
+                continue
+            moved[leaf] = tag
+            if origin != goal:
+                moved[leaf] = object()
+                self.memory.write(goal, shapes[leaf].bytes, moved[leaf])
         return moved
 
     def loop(self, instruction: Instruction, initial: Tags) -> Tags:
