@@ -111,16 +111,18 @@ class TileShape(Record):
 def tile_shape(kind: GemmType, target: Target) -> TileShape:
     """12 by 2 vectors of 32 registers, 6 by 2 of 16.
 
-    Where a vector is a cache line and B is copied, 9 by 3: 27 multiply-adds for 12 loads, not 24 for 14, while operands
-    come from the second-level cache (on a Zen 5 f64 takes 0.95 to 0.98 of the time, f32 0.96 to 1.00). The longer strip
-    of B does not pay where that would else be in the nearest cache.
+    For f64, where a vector is a cache line and B is copied, 9 by 3: 27 multiply-adds for 12 loads, not 24 for 14, while
+    operands come from the second-level cache (0.95 to 0.98 of the time on a Zen 5). The longer strip of B does not pay
+    where that would else be in the nearest cache; and what f32 gains, a hundredth, is not worth the third of the time
+    by which the library takes longer to make.
     """
     lanes = target.lanes(kind.accumulator.bits)
     is_long = lanes * kind.accumulator.bytes >= CACHE_LINE
     streamed_rows = _STREAMED_ROWS if is_long else _STREAMED_ROWS_OF_SHORT_VECTORS
     has_masks = target.is_avx512 or target.has("avx2")
     if target.is_avx512 or not target.is_x86:
-        broad = (9, 3) if target.is_avx512 and is_long and kind.parts == 1 and kind.is_packed_in_memory else None
+        is_double = kind.accumulator.bits == 64 and kind.parts == 1 and kind.is_packed_in_memory
+        broad = (9, 3) if target.is_avx512 and is_long and is_double else None
         return TileShape(12, 2, ((6, 4), (9, 3)), lanes, 32, has_masks, streamed_rows, target.is_avx512, broad)
     return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks, streamed_rows, False)
 
@@ -167,12 +169,13 @@ def copying_tiles_of(shape: TileShape) -> list[Tile]:
 
 
 def broad_tiles_of(shape: TileShape) -> list[Tile]:
-    """Every variant of the width of the broad tile, of each height those for whole strips last."""
+    """Those of the width of the broad tile. All but the highest are for edges, and for whole strips too: what they read
+    has been copied."""
     if shape.broad is None:
         return []
     most_rows, vectors = shape.broad
-    heights = range(1, most_rows + 1)
-    return [Tile(rows, vectors, is_edge, follows=True) for rows in heights for is_edge in (True, False)]
+    edges = [Tile(rows, vectors, is_edge=True, follows=True) for rows in range(1, most_rows + 1)]
+    return [*edges, Tile(most_rows, vectors, follows=True)]
 
 
 def preparing_tile_of(shape: TileShape) -> Tile:
