@@ -188,9 +188,9 @@ class GemmInPlace(GemmPanels):
         return k.or_(is_slow, k.and_(is_split, k.and_(crowds_l1, is_high)))
 
     def _has_broad_tiles(self, k: KernelBuilder, problem: RecordValue, copies_b: Value) -> Value:
-        """Whether tiles are broad: rows of A are read as they lie, B has many strips, and there are many blocks even of
-        columns that are rounded up to these (32 by 1000 by 2048: 7, not 8, which two cores share less evenly). With an
-        epilogue nothing was gained (f64 with bias and tanh, 1024 by 1024)."""
+        """Whether tiles are broad: rows of A are read as they lie, B has many strips, and there are several rows of
+        blocks, as rounding columns up to these strips leaves fewer in each, which threads would share less evenly. With
+        an epilogue nothing was gained (f64 with bias and tanh, 1024 by 1024)."""
         if self._broad is None:
             return k.const(I1, 0)
         conditions = [
