@@ -39,3 +39,10 @@ def aligned_words(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     memory = np.zeros(count + LINE_WORDS, np.int64)
     skipped = (aligned(data_address(memory)) - data_address(memory)) // memory.itemsize
     return memory[skipped : skipped + count]
+
+
+def aligned_bytes(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """So many zeros from the beginning of a cache line on, which take memory when they are written."""
+    memory = np.zeros(count + LINE_BYTES, np.uint8)
+    skipped = aligned(data_address(memory)) - data_address(memory)
+    return memory[skipped : skipped + count]

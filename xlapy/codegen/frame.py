@@ -27,7 +27,8 @@ Leaf = tuple[Instruction, int]
 
 
 class Frame:
-    """A function `i32 name(context, parameters, results)`. `stored` are the scalar leaves that memory must hold too."""
+    """A function `i32 name(context, parameters, results)`. `stored` are the scalar leaves that memory must hold too.
+    It adds to `read_constants` the numbers of those that it reads."""
 
     def __init__(
         self,
@@ -38,12 +39,14 @@ class Frame:
         stored: frozenset[Leaf],
         linkage: str,
         attributes: str,
+        read_constants: set[int],
     ) -> None:
         self.k = KernelBuilder(module, name, ENTRY_PARAMETERS, I32, linkage, attributes)
         self.name = name
         self.plan = plan
         self._pointers = pointers
         self._stored = stored
+        self._read_constants = read_constants
         self._scalars: ChainMap[Leaf, Element] = ChainMap()
 
     def context_word(self, word: int) -> Value:
@@ -62,6 +65,7 @@ class Frame:
             case Home.RESULT:
                 return self._word("results", self._pointers[Home.RESULT][location.index])
             case Home.CONSTANT:
+                self._read_constants.add(location.index)
                 return k.load(k.gep(self.context_word(CONTEXT_CONSTANTS), location.index, 8), PTR, hoistable=True)
             case Home.ARENA:
                 return k.gep(self.context_word(CONTEXT_ARENA), location.index)

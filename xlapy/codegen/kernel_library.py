@@ -18,6 +18,7 @@ from xlapy.codegen.kernels.registry import kernel_for
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.tasks import Work
 from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.packed_constants import PackedConstant
 from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.regions import emit_region, region_context
 from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
@@ -30,6 +31,9 @@ from xlapy.hlo.leaves import bytes_leaving_with
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.calling import Status
 from xlapy_runtime.records import Record
+
+Table = np.ndarray[Any, Any] | PackedConstant
+"""A constant that code reads, or what it is made of."""
 
 
 class NativeKernel(Record):
@@ -72,7 +76,7 @@ class KernelLibrary:
     functions: RegionFunctions
     constants: int  # of the program, without tables of kernels
     known: dict[Hashable, NativeKernel] = field(default_factory=dict)
-    tables: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
     """Constants that code reads; the program has them behind those of its module."""
 
     shared_tables: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
@@ -195,12 +199,12 @@ class KernelLibrary:
         self.names += 1
         return f"kernel.{self.names - 1}.{what}"
 
-    def add_table(self, numbers: np.ndarray[Any, Any]) -> int:
+    def add_table(self, numbers: Table) -> int:
         """Adds a constant that code reads; its number among the constants of the program."""
         self.tables.append(numbers)
         return self.constants + len(self.tables) - 1
 
-    def tables_for(self, key: Hashable, make: Callable[[], Sequence[np.ndarray[Any, Any]]]) -> tuple[int, ...]:
+    def tables_for(self, key: Hashable, make: Callable[[], Sequence[Table]]) -> tuple[int, ...]:
         """The numbers of constants of a library's caller, made once for all equal keys."""
         found = self.shared_tables.get(key)
         if found is None:

@@ -16,8 +16,9 @@ import numpy as np
 from xlapy.codegen.entry import COUNTER_WORDS, EntryEmitter, Step
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
-from xlapy.codegen.kernel_library import KernelLibrary
+from xlapy.codegen.kernel_library import KernelLibrary, Table
 from xlapy.codegen.math.outlined import OutlinedFunction
+from xlapy.codegen.packed_constants import PackedConstant, elements_in_memory
 from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.specs import tree_of
@@ -36,6 +37,7 @@ ENTRY = "xlapy.entry"
 PRINTED_CONSTANTS = 10_000  # elements of constants in the text that is kept; with more, it is for reading only
 KERNEL_LEVEL = 1  # LLVM's effort; 2 and 3 take longer and make no faster code of IR that is optimized already
 GLUE_LEVEL = 0
+_NOTHING = np.zeros(0, np.uint8)  # in the place of a constant that nobody reads as it is
 LEAST_GLUE = 20_000  # characters that are worth a module of their own, some 4 ms of work for LLVM
 
 Compile = Callable[[Sequence[tuple[str, int]]], list[bytes]]
@@ -57,7 +59,8 @@ class EmittedProgram(Record):
     kernel_count: int
     sites: RuntimeSites
     symbols: tuple[str, ...]
-    tables: tuple[np.ndarray, ...]  # constants of its code, behind those of the module
+    read_constants: frozenset[int]  # numbers of those of the module that it reads as they are
+    tables: tuple[Table, ...]  # constants of its code, behind those of the module
     libraries: tuple[str, ...]  # names of those whose functions it calls
     outlined: tuple[OutlinedFunction, ...]  # those that are to be linked with it
     steps: Mapping[Instruction, tuple[Step, ...]]
@@ -97,6 +100,7 @@ def emit_program(
             pointers=numbers,
             attributes=attributes,
             libraries=emitter.libraries,
+            read_constants=emitter.read_constants,
             prefix=f"{name}.",
         )
         inner.emit(region, name, is_entry=False)
@@ -133,6 +137,7 @@ def emit_program(
         library.written,
         sites,
         combines,
+        frozenset(emitter.read_constants),
         tuple(library.tables),
         tuple(sorted(emitter.libraries.union(*(part.libraries or () for part in parts)))),
         tuple(outlined.values()),
@@ -197,10 +202,10 @@ def compile_program(
         arena_bytes=plan.arena_bytes,
         constants=(
             *(
-                np.ascontiguousarray(_physical(constant.attributes["literal"].array, constant.shape))
-                for constant in plan.constants
+                elements_in_memory(constant) if number in emitted.read_constants else _NOTHING
+                for number, constant in enumerate(plan.constants)
             ),
-            *emitted.tables,
+            *(table.array() if isinstance(table, PackedConstant) else table for table in emitted.tables),
         ),
         runtime_calls=tuple(emitted.sites.calls),
         num_replicas=module.config.num_replicas,
@@ -217,13 +222,6 @@ def compile_program(
 def printed(module: HloModule, plan: BufferPlan) -> str:
     """The text of a compiled module that is kept with the program."""
     return module.to_text(large_constants=sum(c.shape.size for c in plan.constants) <= PRINTED_CONSTANTS)
-
-
-def _physical(array: np.ndarray, shape: Shape) -> np.ndarray:
-    """The elements in the order of the shape's layout."""
-    if shape.layout is None or shape.layout.is_row_major:
-        return array
-    return array.transpose(tuple(reversed(shape.minor_to_major)))
 
 
 def assembly_of(text: str, target: Target, level: int = KERNEL_LEVEL) -> str:

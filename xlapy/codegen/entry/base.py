@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(slots=True, kw_only=True)
 class Entry(abc.ABC):
-    """The entry while it is written: what handlers know, and note down.
+    """The entry while it is written: what handlers know, and note down, such as the numbers of constants that it reads.
 
     `steps` lists what each instruction calls that is not done in registers. With `counters`, the number of a table
     among the constants, the program keeps the time of each of them there, in the order of `steps`."""
@@ -56,6 +56,7 @@ class Entry(abc.ABC):
     kernels: KernelLibrary
     sites: RuntimeSites
     libraries: set[str] = field(default_factory=set)
+    read_constants: set[int] = field(default_factory=set)
     prefix: str = ""  # of the names of parts
     runs_once: Computation | None = None  # the entry of the program, not of a region function
     steps: dict[Instruction, tuple[Step, ...]] = field(default_factory=dict)

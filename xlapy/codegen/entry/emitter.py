@@ -48,7 +48,7 @@ class EntryEmitter(Entry):
         frame.finish()
 
     def _frame(self, module: Module, name: str, linkage: str = "") -> Frame:
-        return Frame(module, name, self.plan, self.pointers, self.stored, linkage, self.attributes)
+        return Frame(module, name, self.plan, self.pointers, self.stored, linkage, self.attributes, self.read_constants)
 
     # -- sequences -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,9 @@ from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
 from xlapy.codegen.libraries.gemm import SIZES, product_function
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.spread import SPREAD_SIZES
+from xlapy.codegen.packed_constants import PackedSide, packed_side
 from xlapy.codegen.row_blocks import write_row_blocks
+from xlapy.hlo.buffer_plan import Home, Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import fused_product, fusion_roots, product_leaf
 from xlapy.hlo.matrix_products import MatrixProduct, library_product
@@ -36,8 +38,10 @@ def _product(entry: Entry, frame: Frame, instruction: Instruction) -> None:
     if call is None:
         write_kernel(entry, frame, instruction)
         return
-    arrays = [frame.array(side) for side in call.sides(instruction)]
-    _product_call(entry, frame, instruction, call, [*arrays, frame.array(instruction)])
+    sides = call.sides(instruction)
+    packed = packed_side(entry.plan, entry.kernels.target, call, sides)
+    arrays = _sides(entry, frame, sides, packed)
+    _product_call(entry, frame, instruction, packed.call if packed else call, [*arrays, frame.array(instruction)])
 
 
 @HANDLERS.register("fusion")
@@ -53,7 +57,14 @@ def _fusion(entry: Entry, frame: Frame, instruction: Instruction) -> None:
         write_kernel(entry, frame, instruction)
         return
     k = frame.k
-    operands = [frame.array(operand) for operand in instruction.operands]
+    parameters = call.sides(product)
+    sides = [instruction.operands[parameter.attributes["number"]] for parameter in parameters]
+    packed = packed_side(entry.plan, entry.kernels.target, call, sides)
+    unread = parameters[packed.side] if packed and parameters[packed.side].sole_user is product else None
+    operands = [
+        k.const(PTR, 0) if parameter is unread else frame.array(operand)
+        for parameter, operand in zip(instruction.called[0].parameters, instruction.operands, strict=True)
+    ]
     results = [frame.array(instruction, leaf) for leaf in range(len(fusion_roots(instruction.called[0])))]
     pointers = table_of(k, [*operands, *results])
     runs_once = instruction.parent is entry.runs_once
@@ -61,11 +72,20 @@ def _fusion(entry: Entry, frame: Frame, instruction: Instruction) -> None:
     k.module.declare(epilogue, None, [type for _, type in EPILOGUE_PARAMETERS])
     leaf = product_leaf(instruction.called[0], product)
     assert leaf is not None
-    arrays = [operands[side.attributes["number"]] for side in call.sides(product)]
+    call = packed.call if packed else call
     call = replace(call, sizes={**call.sizes, "epilogue_work": work})
     behind = k.function_pointer(epilogue), pointers
-    _product_call(entry, frame, instruction, call, [*arrays, results[leaf]], *behind)
+    _product_call(entry, frame, instruction, call, [*_sides(entry, frame, sides, packed), results[leaf]], *behind)
     entry.steps[instruction] += (Step(epilogue),)
+
+
+def _sides(entry: Entry, frame: Frame, sides: Sequence[Instruction], packed: PackedSide | None) -> list[Value]:
+    """Where the two sides of a product are, one of which may be packed."""
+    locations = [frame.plan.location(side) for side in sides]
+    if packed is not None:
+        (number,) = entry.kernels.tables_for(packed.constant, lambda: [packed.constant])
+        locations[packed.side] = Location(Home.CONSTANT, number)
+    return [frame.pointer(location) for location in locations]
 
 
 def _row_blocks(entry: Entry, frame: Frame, instruction: Instruction, blocks: RowBlocks) -> None:

@@ -37,7 +37,7 @@ These are three libraries, so that a program waits, and loads, only what it call
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
@@ -67,9 +67,11 @@ SIZES = (
     "c_column",
     "accumulate",
     "epilogue_work",
+    "b_strip",
 )
-"""The numbers a caller passes, in order: sizes, strides in elements, 1 to add to C or 0 to replace it, and how many
-multiplications the epilogue of one element is worth, when work is shared out."""
+"""The numbers a caller passes, in order: sizes, strides in elements, 1 to add to C or 0 to replace it, how many
+multiplications the epilogue of one element is worth, when work is shared out, and the distance of strips in elements if
+the right side is packed (`gemm_strips`), or 0."""
 
 _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), ("epilogue", PTR), ("args", PTR)]
 
@@ -161,6 +163,11 @@ def product_function(kind: str, rows: int, columns: int) -> tuple[str, str]:
     if min(rows, columns) <= LOW_ROWS:
         return f"{library}_low", f"{library}_low"
     return library, f"{library}_run"
+
+
+def is_turned_round(sizes: Mapping[str, int]) -> bool:
+    """Whether a product of several columns is computed as that of the transposes, since C is stored by columns."""
+    return sizes["m"] > 1 and sizes["c_row"] == 1 and sizes["c_column"] != 1
 
 
 class _GemmEmitter(GemmGradient):

@@ -170,7 +170,8 @@ class GemmDirect(GemmRegions):
             packs_steps=0,
         )
         self._cut_units(k, problem)
-        k.if_else(copies, lambda: self._run_copying(k, problem), lambda: self._run_with_packed_b(k, problem))
+        in_place = k.or_(copies, self._is_packed_before(k, problem))
+        k.if_else(in_place, lambda: self._run_with_b_in_place(k, problem), lambda: self._run_with_packed_b(k, problem))
 
     def _copies_runs_of_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether the first tile of a unit packs each run of B for the others while it computes: it needs a run to
@@ -178,16 +179,24 @@ class GemmDirect(GemmRegions):
         geometry, positions = self._geometry(k, problem), self._window_number(k, problem, "row_count3")
         conditions = [
             self._can_read_b(k, problem),
+            k.not_(self._is_packed_before(k, problem)),
             k.compare("eq", k.mul(geometry.rows_per_tile, geometry.runs_per_tile), 1),
             k.compare("ge", positions, self._shape.rows * 3 // 2),  # so that the tile beside it is no low one
             k.compare("ge", self._most_positions(k, geometry), positions),
         ]
         return functools.reduce(k.and_, conditions)
 
-    def _run_copying(self, k: KernelBuilder, problem: RecordValue) -> None:
+    def _run_with_b_in_place(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """All columns at once: units pack what they need of B, or the caller has packed it."""
         with k.loop(0, problem["batches"]) as batch:
             problem.set(batch=batch.index, column=0, columns=problem["n"])
+            self._find_packed_b(k, problem)
             self._run_units(k, problem)
+
+    def _find_packed_b(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Where tiles find the matrix at hand of a B that the caller has packed."""
+        place = k.gep(problem["b"], k.mul(problem["batch"], problem["b_batch"]))
+        problem.set(tile_b=place, tile_b_strip=problem["b_strip"])
 
     def _run_with_packed_b(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Panel by panel of columns: B is packed, then units are computed."""

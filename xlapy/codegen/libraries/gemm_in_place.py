@@ -140,14 +140,16 @@ class GemmInPlace(GemmPanels):
         is_row = k.compare("eq", problem["b_column"], self._element_bytes)
         if self._shape.has_masks:
             return is_row
-        return k.and_(is_row, k.compare("eq", k.and_(problem["n"], self._shape.lanes - 1), 0))
+        has_whole_vectors = k.compare("eq", k.and_(problem["n"], self._shape.lanes - 1), 0)
+        return k.or_(k.and_(is_row, has_whole_vectors), self._is_packed_before(k, problem))
 
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue, block_columns: Value | None = None) -> None:
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
         shape, parts = self._shape, self._kind.parts
         b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._kind.element.bytes)
         strip_columns = k.const(I64, shape.columns)
-        has_wide = k.compare("ne", problem["wide_tiles"], k.const(PTR, 0))
+        is_packed = self._is_packed_before(k, problem)
+        has_wide = k.and_(k.compare("ne", problem["wide_tiles"], k.const(PTR, 0)), k.not_(is_packed))
         for rows, vectors in reversed(shape.wide):
             fits = k.and_(has_wide, k.compare("le", problem["m"], rows // parts))
             strip_columns = k.select(fits, k.const(I64, vectors * shape.lanes), strip_columns)
@@ -158,7 +160,7 @@ class GemmInPlace(GemmPanels):
         )
         self._describe_operands_in_place(k, problem)
         problem.set(
-            tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
+            tile_b_strip=k.select(is_packed, problem["b_strip"], k.mul(strip_columns, self._kind.element.bytes)),
             stream=k.const(PTR, 0),
             copies=k.zext(copies_b, I64),
             strip_columns=strip_columns,
@@ -180,12 +182,13 @@ class GemmInPlace(GemmPanels):
         batches of 128 by 128 0.93).
         """
         is_slow = k.or_(k.compare("gt", b_bytes, self._target.l2_bytes), self._is_crowded(k, problem["b_step"]))
+        as_it_lies = k.not_(self._is_packed_before(k, problem))
         if self._shape.lanes * self._kind.packed.bytes < CACHE_LINE:
-            return is_slow
+            return k.and_(as_it_lies, is_slow)
         is_split = k.compare("ne", k.and_(k.address(problem["b"]), CACHE_LINE - 1), 0)
         crowds_l1 = k.compare("eq", k.and_(problem["b_step"], _L1_CROWDING_STRIDE - 1), 0)
         is_high = k.compare("gt", problem["m"], _UNPACKED_TILES * self._tile_rows)
-        return k.or_(is_slow, k.and_(is_split, k.and_(crowds_l1, is_high)))
+        return k.and_(as_it_lies, k.or_(is_slow, k.and_(is_split, k.and_(crowds_l1, is_high))))
 
     def _has_broad_tiles(self, k: KernelBuilder, problem: RecordValue, copies_b: Value) -> Value:
         """Whether tiles are broad: rows of A are read as they lie, B has many strips, and there are several rows of

@@ -265,7 +265,8 @@ class GemmPanels(GemmBlocks):
         a_strips, b_strips = ceil_div(k, rows, self._tile_rows), ceil_div(k, columns, shape.columns)
         of_a = k.mul(a_strips, self._distances_in_a(k, problem, steps)[2])
         b = k.select(self._leaves_a(k, problem), 0, of_a)
-        sums = k.add(b, k.mul(b_strips, strip_bytes(k, steps, shape.columns * kind.packed.bytes)))
+        of_b = k.mul(b_strips, strip_bytes(k, steps, shape.columns * kind.packed.bytes))
+        sums = k.add(b, k.select(self._is_packed_before(k, problem), 0, of_b))
         sums_row = k.mul(columns, kind.accumulator.bytes)
         of_sums = k.select(k.compare("ne", problem["uses_scratch"], 0), k.mul(rows, sums_row), 0)
         scratch = acquire_scratch(k, k.add(sums, of_sums))
@@ -292,6 +293,15 @@ class GemmPanels(GemmBlocks):
         problem.set(
             tile_a=k.select(leaves, place, problem["tile_a"]), tile_a_row=row, tile_a_step=step, tile_a_strip=strip
         )
+
+    def _describe_packed_b(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Where tiles find the panel's part of a B that the caller has packed."""
+        with k.if_(self._is_packed_before(k, problem)):
+            strip = k.udiv(problem["column"], self._shape.columns)
+            place = k.gep(problem["b"], k.mul(problem["batch"], problem["b_batch"]))
+            place = k.gep(place, k.mul(strip, problem["b_strip"]))
+            place = k.gep(place, k.mul(problem["step"], problem["b_step"]))
+            problem.set(tile_b=place, tile_b_strip=problem["b_strip"])
 
     def _distances_in_a(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> list[Value]:
         """The bytes from row to row, step to step and strip to strip: of rows or columns where they lie, of rows that
@@ -342,6 +352,8 @@ class GemmPanels(GemmBlocks):
             packs_steps=k.zext(packs_steps, I64),
         )
         self._describe_a(k, problem, steps)
+        self._describe_packed_b(k, problem)
+        is_b_packed = k.or_(is_b_packed, self._is_packed_before(k, problem))
         grain = ceil_div(k, k.const(I64, PACKED_CHUNK), k.mul(k.smax(steps, 1), shape.columns))
         k.call(
             parallel,

@@ -76,6 +76,7 @@ PROBLEM = Record(
     b_batch=I64,
     b_step=I64,
     b_column=I64,
+    b_strip=I64,  # of the right side as it is computed, if that was packed beforehand (`gemm_strips`), or 0
     c_batch=I64,
     c_row=I64,
     c_column=I64,
@@ -201,6 +202,10 @@ class GemmFunctions:
         linkage = "" if name in SHARED_FUNCTIONS else linkage
         attributes = f"noinline optnone {self._attributes}" if is_glue else self._attributes
         return KernelBuilder(self._module, f"{self._prefix}_{name}", parameters, None, linkage, attributes)
+
+    def _is_packed_before(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether the caller has packed B, as tiles want it."""
+        return k.compare("ne", problem["b_strip"], 0)
 
     def _whole_columns(self, k: KernelBuilder, reals: Value) -> Value:
         return k.lshr(reals, self._kind.parts - 1)

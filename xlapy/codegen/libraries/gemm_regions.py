@@ -96,13 +96,14 @@ class GemmRegions(GemmInPlace):
         neighbours = k.select(is_contiguous, number("step_count1"), runs_per_line)
         b_bytes = k.mul(k.mul(run_steps, neighbours), self._shape.columns * self._kind.packed.bytes)
         are_near = k.compare("le", b_bytes, _NEAR_BYTES)
+        sums_several = k.or_(are_near, self._is_packed_before(k, problem))
         return Geometry(
             planes=number("step_count0"),
             place_rows=number("step_count1"),
             runs_per_line=runs_per_line,
             run_steps=run_steps,
-            rows_per_tile=k.select(k.and_(are_near, is_contiguous), neighbours, 1),
-            runs_per_tile=k.select(k.and_(are_near, k.not_(is_contiguous)), neighbours, 1),
+            rows_per_tile=k.select(k.and_(sums_several, is_contiguous), neighbours, 1),
+            runs_per_tile=k.select(k.and_(sums_several, k.not_(is_contiguous)), neighbours, 1),
             pixel_bytes=k.mul(features, self._element_bytes),
             row_lines=k.smax(number("row_move1_2"), 1),
             position_pixels=k.smax(number("row_move2_3"), 1),

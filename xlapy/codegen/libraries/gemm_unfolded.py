@@ -69,11 +69,13 @@ class GemmUnfolded(GemmDirect):
         number = functools.partial(self._window_number, k, problem)
         geometry = self._geometry(k, problem)
         sizes = [number("row_count1"), geometry.planes, geometry.runs_per_line, geometry.row_lines]
+        is_packed = self._is_packed_before(k, problem)
         rows, positions = number("row_count2"), number("row_count3")
         conditions = [
             k.compare("ne", number("is_regular"), 0),
             k.compare("eq", number("follows_rows"), 0),
-            *(k.compare("eq", size, 1) for size in (*sizes, geometry.rows_per_tile)),
+            *(k.compare("eq", size, 1) for size in sizes),
+            k.or_(k.compare("eq", geometry.rows_per_tile, 1), is_packed),
             k.compare("gt", number("step_count1"), 1),
             self._can_read_b(k, problem),
             k.compare("ge", problem["n"], _LEAST_COLUMNS),
@@ -132,10 +134,9 @@ class GemmUnfolded(GemmDirect):
         blocks = k.smax(k.smin(strips, ceil_div(k, k.const(I64, _EVEN_UNITS), units)), 1)
         block_columns = k.mul(ceil_div(k, strips, blocks), self._shape.columns)
         problem.set(
-            copies=1,
+            copies=k.zext(k.not_(self._is_packed_before(k, problem)), I64),
             tile_a=scratch.memory,
             tile_a_step=self._element_bytes,
-            tile_b_strip=0,
             tile_b_step=self._shape.columns * self._kind.packed.bytes,
             column=0,
             columns=problem["n"],
@@ -150,6 +151,7 @@ class GemmUnfolded(GemmDirect):
         grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         with k.loop(0, problem["batches"]) as batch:
             problem["batch"] = batch.index
+            self._find_packed_b(k, problem)
             unfold, compute = (k.function_pointer(f"{self._prefix}_{name}") for name in ("unfold", "unfolded_units"))
             k.call(parallel, [unfold, problem.place, k.mul(images, lines), grain_of_lines])
             k.call(parallel, [compute, problem.place, k.mul(units, problem["column_blocks"]), grain])
