@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks import equivalents
 from benchmarks.workload import Arrays, Maker, Workload
+from benchmarks.workloads.inputs import constant_weights
 
 SQUARES = {str(size): (size, size, size) for size in (64, 128, 256, 512, 1024, 2048)}
 SOME_SQUARES = {str(size): SQUARES[str(size)] for size in (64, 256, 1024)}
@@ -65,7 +66,30 @@ def _product(name: str, function: Any, inputs: Maker, sizes: Mapping[str, Any], 
     return Workload("dot", name, function, inputs, sizes, operations=operations, **options)
 
 
+CONSTANT_WEIGHTS = {"64": (64, 64, 64), "16x1024x1024": (16, 1024, 1024), "32x1000x2048": (32, 1000, 2048)}
+_COLUMNS = {depth: columns for _, columns, depth in CONSTANT_WEIGHTS.values()}
+
+
+def _constant_weights(name: str, dtype: Any, *, transposed: bool = False) -> Workload:
+    """Inference: the right side belongs to the program."""
+
+    def function(a: Any) -> Any:
+        depth = a.shape[1]
+        if transposed:
+            return a @ constant_weights((_COLUMNS[depth], depth), dtype).T
+        return a @ constant_weights((depth, _COLUMNS[depth]), dtype)
+
+    def make(generator: np.random.Generator, size: Any) -> Arrays:
+        rows, _, depth = size
+        return [generator.standard_normal((rows, depth), np.float32).astype(dtype)]
+
+    return _product(f"constant_weights_{name}", function, make, CONSTANT_WEIGHTS)
+
+
 WORKLOADS = [
+    _constant_weights("f32", np.float32),
+    _constant_weights("transposed_f32", np.float32, transposed=True),
+    _constant_weights("bf16", ml_dtypes.bfloat16),
     _product("f32", jnp.matmul, operands(np.float32), SQUARES, equivalent=equivalents.matrix_product),
     _product("f64", jnp.matmul, operands(np.float64), SQUARES, equivalent=equivalents.matrix_product),
     _product("bf16", jnp.matmul, operands(ml_dtypes.bfloat16), SQUARES),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.workload import Arrays, Workload
-from benchmarks.workloads.inputs import normal
+from benchmarks.workloads.inputs import constant_weights, normal
 
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 """Where batch, features, rows and columns lie in image, kernel and result."""
@@ -71,6 +71,23 @@ def normal_arrays(*shapes: list[int]) -> Callable[[np.random.Generator, Any], Ar
         return [generator.standard_normal(shape, np.float32) for shape in shapes]
 
     return make
+
+
+def _constant_weights(name: str, layer: Layer) -> Workload:
+    """Inference: the kernel belongs to the program."""
+    image, kernel, _ = shapes(layer, LAST)
+
+    def function(array: Any) -> Any:
+        return convolution(layer, LAST)(array, constant_weights(kernel))
+
+    return Workload(
+        "convolution",
+        f"constant_weights_{name}",
+        function,
+        normal_arrays(image),
+        {layer.label: layer},
+        operations=lambda layer: layer.operations,
+    )
 
 
 def _forward(name: str, layer: Layer, labels: tuple[str, str, str]) -> Workload:
@@ -155,9 +172,11 @@ LAYERS = {
     "grouped": Layer(4, 28, 128, 128, groups=8),
 }
 WITH_GRADIENTS = ("3x3_early", "3x3_late", "3x3_stride_2", "7x7_stride_2", "1x1", "depthwise", "grouped")
+WITH_CONSTANT_WEIGHTS = ("3x3_middle", "3x3_late", "3x3_last", "1x1", "grouped")
 
 WORKLOADS = [
     *(_forward(name, layer, labels) for name, layer in LAYERS.items() for labels in (LAST, FIRST)),
+    *(_constant_weights(name, LAYERS[name]) for name in WITH_CONSTANT_WEIGHTS),
     *(
         workload
         for name in WITH_GRADIENTS

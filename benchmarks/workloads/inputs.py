@@ -41,6 +41,11 @@ def integers(low: int, high: int, count: int = 1, dtype: Any = np.int32) -> Make
     return make
 
 
+def constant_weights(shape: Sequence[int], dtype: Any = np.float32) -> np.ndarray:
+    """What a program has as a constant."""
+    return np.asarray(np.random.default_rng(list(shape)).standard_normal(tuple(shape), np.float32).astype(dtype))
+
+
 def scaled(generator: np.random.Generator, shape: Sequence[int], dtype: Any = np.float32) -> np.ndarray:
     """Weights of a layer: normal, divided by the root of the length of a product's sum."""
     values = generator.standard_normal(tuple(shape), np.float32) / np.sqrt(np.float32(shape[0]))

@@ -59,7 +59,7 @@ class EmittedProgram(Record):
     kernel_count: int
     sites: RuntimeSites
     symbols: tuple[str, ...]
-    read_constants: frozenset[int]  # numbers of those of the module that it reads as they are
+    read_constants: frozenset[int]  # numbers of those that it reads, tables included
     tables: tuple[Table, ...]  # constants of its code, behind those of the module
     libraries: tuple[str, ...]  # names of those whose functions it calls
     outlined: tuple[OutlinedFunction, ...]  # those that are to be linked with it
@@ -215,13 +215,31 @@ def compile_program(
         has_loops=any(
             i.opcode == "while" or region_functions(i) for each in module.computations() for i in each.calling
         ),
-        texts=cache(lambda: Texts(printed(module, plan), tuple(text for text, _ in modules))),
+        texts=_texts_of(module, plan, emitted),
     )
+
+
+def _texts_of(module: HloModule, plan: BufferPlan, emitted: EmittedProgram) -> Callable[[], Texts]:
+    """What makes the texts of a program when they are asked for. They are made at once if the module would be kept for
+    them with large constants that the program has in another form."""
+
+    def make() -> Texts:
+        return Texts(printed(module, plan), tuple(text for text, _ in emitted.modules))
+
+    is_packed = any(isinstance(table, PackedConstant) for table in emitted.tables)
+    if not is_packed or _prints_constants(plan):
+        return cache(make)
+    made = make()
+    return lambda: made
 
 
 def printed(module: HloModule, plan: BufferPlan) -> str:
     """The text of a compiled module that is kept with the program."""
-    return module.to_text(large_constants=sum(c.shape.size for c in plan.constants) <= PRINTED_CONSTANTS)
+    return module.to_text(large_constants=_prints_constants(plan))
+
+
+def _prints_constants(plan: BufferPlan) -> bool:
+    return sum(constant.shape.size for constant in plan.constants) <= PRINTED_CONSTANTS
 
 
 def assembly_of(text: str, target: Target, level: int = KERNEL_LEVEL) -> str:
