@@ -102,7 +102,7 @@ class _Emitter:
         m, n, depth = sizes
         values: dict[str, Operand] = {"batches": 1, "m": m, "n": n, "k": depth, "accumulate": 1, "epilogue_work": 0}
         values |= {"a_batch": 0, "a_row": a.row_pitch, "a_step": a.column_pitch}
-        values |= {"b_batch": 0, "b_step": b.row_pitch, "b_column": b.column_pitch}
+        values |= {"b_batch": 0, "b_step": b.row_pitch, "b_column": b.column_pitch, "b_strip": 0}
         values |= {"c_batch": 0, "c_row": c.row_pitch, "c_column": c.column_pitch}
         table = k.alloca(I64, len(SIZES))
         for number, name in enumerate(SIZES):
