@@ -253,7 +253,7 @@ PROGRAMS = {
         "select-false",
     ),
     "slopes": Program(
-        lambda x: jax.value_and_grad(lambda x: jax.nn.relu(jnp.sin(x)).sum())(x),
+        jax.value_and_grad(lambda x: jax.nn.relu(jnp.sin(x)).sum()),
         (X,),
         "compare-what-is-limited",
     ),
