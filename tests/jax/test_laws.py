@@ -252,6 +252,11 @@ PROGRAMS = {
         "select-same select-not select-of-taken select-of-refused select-negation compare-of-converted-pred "
         "select-false",
     ),
+    "slopes": Program(
+        jax.value_and_grad(lambda x: jax.nn.relu(jnp.sin(x)).sum()),
+        (X,),
+        "compare-what-is-limited",
+    ),
     "narrow floats": Program(
         lambda h: (h.astype(np.float32).T.astype(h.dtype), h.astype(np.float32).astype(h.dtype), jax.nn.silu(h)),
         (HALF,),

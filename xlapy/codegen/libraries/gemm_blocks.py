@@ -10,7 +10,6 @@ from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_cuts import TILES_THAT_PREPARE, GemmCuts
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import (
-    CHUNK_WORK,
     LEAST_ROWS,
     PROBLEM,
     RANGE,
@@ -561,7 +560,8 @@ class GemmBlocks(GemmCuts):
 
     def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
         """All blocks; a thread takes so many that they are worth it."""
-        rows = k.smax(problem["block_rows"], LEAST_ROWS)
-        work = k.mul(k.mul(rows, problem["block_columns"]), work_per_element(k, problem, problem["depth"]))
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
-        k.call(parallel, [k.function_pointer(f"{self._prefix}_blocks"), problem.place, count, grain])
+        rows = k.smax(k.smin(problem["block_rows"], problem["rows"]), LEAST_ROWS)
+        columns = k.smin(problem["block_columns"], problem["columns"])
+        work = k.mul(k.mul(rows, columns), work_per_element(k, problem, problem["depth"]))
+        blocks = k.function_pointer(f"{self._prefix}_blocks")
+        k.call(parallel, [blocks, problem.place, count, self._grain(k, count, work)])

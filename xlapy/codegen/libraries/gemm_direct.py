@@ -22,7 +22,7 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_problem import CHUNK_WORK, PROBLEM, RANGE, ceil_div, strip_bytes, work_per_element
+from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div, strip_bytes, work_per_element
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import GemmRegions, Geometry, Region
 from xlapy.codegen.libraries.gemm_tile import COPYING_PARAMETERS, TILE_PARAMETERS
@@ -222,9 +222,8 @@ class GemmDirect(GemmRegions):
         problem.set(block_columns=block_columns, column_blocks=column_blocks)
         positions = k.mul(problem["unit_rows"], problem["unit_positions"])
         work = k.mul(k.mul(positions, block_columns), work_per_element(k, problem, problem["k"]))
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
-        function = k.function_pointer(f"{self._prefix}_units")
-        k.call(k.parameters["parallel"], [function, problem.place, k.mul(units, column_blocks), grain])
+        function, count = k.function_pointer(f"{self._prefix}_units"), k.mul(units, column_blocks)
+        k.call(k.parameters["parallel"], [function, problem.place, count, self._grain(k, count, work)])
 
     def _units_of_matrix(self, k: KernelBuilder, problem: RecordValue) -> Value:
         outer = k.mul(self._window_number(k, problem, "row_count0"), self._window_number(k, problem, "row_count1"))

@@ -9,7 +9,6 @@ from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_COLUMNS, GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
-    CHUNK_WORK,
     EVEN_BLOCKS,
     LEAST_BLOCK_ROWS,
     LEAST_ROWS,
@@ -395,8 +394,8 @@ class GemmInPlace(GemmPanels):
         problem.set(uses_scratch=0, column_blocks=ceil_div(k, problem["n"], DOTS_COLUMNS))
         rows = k.smax(problem["m"], LEAST_ROWS)
         work = k.mul(k.mul(rows, work_per_element(k, problem, problem["k"])), DOTS_COLUMNS)
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         count = k.mul(problem["batches"], problem["column_blocks"])
+        grain = self._grain(k, count, work)
         arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]
 
         def copied() -> None:

@@ -420,7 +420,7 @@ class GemmPanels(GemmBlocks):
 
     def _run_matrices(self, k: KernelBuilder, problem: RecordValue) -> None:
         each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), each)
+        grain = self._grain(k, problem["batches"], each)
         matrices = k.function_pointer(f"{self._prefix}_matrices")
         k.call(k.parameters["parallel"], [matrices, problem.place, problem["batches"], grain])
 
@@ -436,7 +436,7 @@ class GemmPanels(GemmBlocks):
         most_columns = k.smin(k.smax(even_columns, BLOCK_COLUMNS // 4), PANEL_COLUMNS)
         columns = round_up(k, ceil_div(k, n, ceil_div(k, n, most_columns)), self._shape.columns)
         problem.set(block_rows=rows, block_columns=columns, row_blocks=row_parts)
-        work = k.mul(k.mul(rows, columns), work_per_element(k, problem, problem["k"]))
+        work = k.mul(k.mul(k.smin(rows, m), k.smin(columns, n)), work_per_element(k, problem, problem["k"]))
         count = k.mul(row_parts, ceil_div(k, n, columns))
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        grain = self._grain(k, count, work)
         k.call(k.parameters["parallel"], [k.function_pointer(f"{self._prefix}_parts"), problem.place, count, grain])

@@ -154,6 +154,6 @@ class GemmPieces(GemmCopied):
         """Finishes C with the sums of all pieces."""
         pieces, parallel = problem["batches"], k.parameters["parallel"]
         work = k.mul(work_per_element(k, problem, k.mul(pieces, _ADDITION_WORK)), problem["n"])
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        grain = self._grain(k, problem["m"], work)
         rows = k.function_pointer(f"{self._prefix}_add_pieces")
         k.call(parallel, [rows, problem.place, problem["m"], grain])

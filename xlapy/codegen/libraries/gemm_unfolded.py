@@ -19,7 +19,6 @@ from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_direct import GemmDirect, Unit
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import (
-    CHUNK_WORK,
     PACKED_CHUNK,
     PROBLEM,
     RANGE,
@@ -148,13 +147,14 @@ class GemmUnfolded(GemmDirect):
         grain_of_lines = ceil_div(k, k.const(I64, PACKED_CHUNK), k.lshr(line_bytes, 2))
         elements = k.mul(k.mul(k.sdiv(rows, row_groups), positions), block_columns)
         work = k.mul(elements, work_per_element(k, problem, problem["k"]))
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        count = k.mul(units, problem["column_blocks"])
+        grain = self._grain(k, count, work)
         with k.loop(0, problem["batches"]) as batch:
             problem["batch"] = batch.index
             self._find_packed_b(k, problem)
             unfold, compute = (k.function_pointer(f"{self._prefix}_{name}") for name in ("unfold", "unfolded_units"))
             k.call(parallel, [unfold, problem.place, k.mul(images, lines), grain_of_lines])
-            k.call(parallel, [compute, problem.place, k.mul(units, problem["column_blocks"]), grain])
+            k.call(parallel, [compute, problem.place, count, grain])
         release_scratch(k, scratch)
 
     def _unfold_lines(self) -> None:

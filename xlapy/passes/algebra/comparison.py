@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from xlapy.hlo.attributes import ComparisonDirection
+from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import extremes, is_float, is_integral, is_pred, is_unsigned
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y, z, p, low, high, direction = variables("x y z p low high direction")
+x, y, z, p, low, high, direction, limit = variables("x y z p low high direction limit")
 EQ, NE, GE, LT = ComparisonDirection.EQ, ComparisonDirection.NE, ComparisonDirection.GE, ComparisonDirection.LT
-GT = ComparisonDirection.GT
+GT, LE = ComparisonDirection.GT, ComparisonDirection.LE
 REFLEXIVE = (ComparisonDirection.EQ, ComparisonDirection.LE, ComparisonDirection.GE)
 
 
@@ -49,6 +49,47 @@ def compare_pred_negated(x: Instruction) -> Value:
 def unsigned_below_zero(root: Instruction) -> Value:
     """u < 0 -> false; u >= 0 -> true, for unsigned integers"""
     return new.number(root.attributes["direction"] is GE, like=root)
+
+
+LIMITERS = {GT: "maximum", LE: "maximum", LT: "minimum", GE: "minimum"}
+"""The op that brings numbers to one side of a limit, by the comparisons with the limit that it does not change."""
+
+
+@LAWS.law(P.compare(x, P.number(limit), direction=direction))
+def compare_what_is_limited(
+    root: Instruction, x: Instruction, limit: Any, direction: ComparisonDirection
+) -> Value | None:
+    """x > c -> max(x, c) > c, where max(x, c) is needed anyway, and x is for nothing else; same for min
+
+    The gradient of a ReLU asks for the sign of what the ReLU has read. What it has made tells as much, and then what it
+    has read need not be stored: the ReLU becomes part of the product that makes it.
+    """
+    if direction not in LIMITERS or root.attributes["type"] is ComparisonType.TOTALORDER:
+        return None
+    limiters = [user for user in x.users if _limits(user, x, limit, LIMITERS[direction])]
+    others = [
+        user for user in x.users if user not in limiters and not _is_compared(user, x, limit, LIMITERS[direction])
+    ]
+    if len(limiters) != 1 or others or x.is_root or x.opcode == "parameter":
+        return None
+    return new.compare(limiters[0], root.operands[1], direction=direction, type=root.attributes["type"])
+
+
+def _limits(user: Instruction, x: Instruction, limit: Any, opcode: str) -> bool:
+    return user.opcode == opcode and any(
+        side is x and number_of(other) == limit for side, other in (user.operands, user.operands[::-1])
+    )
+
+
+def _is_compared(user: Instruction, x: Instruction, limit: Any, opcode: str) -> bool:
+    """A comparison with the limit that may as well be one of what is limited."""
+    return (
+        user.opcode == "compare"
+        and user.operands[0] is x
+        and number_of(user.operands[1]) == limit
+        and LIMITERS.get(user.attributes["direction"]) == opcode
+        and user.attributes["type"] is not ComparisonType.TOTALORDER
+    )
 
 
 @LAWS.law(P.select(p, x, x))
