@@ -47,6 +47,10 @@ WINDOWS = {
     "narrow": ("3,70,7,33", "4,7,1,33", "3,67,7,33", "size=4x7 pad=0_0x3_3"),
     "backwards": ("2,12,14,64", "3,5,1,64", "2,12,14,64", "size=3x5 pad=1_1x2_2 rhs_reversal=1x1"),
     "rows apart": ("2,20,14,64", "3,3,1,64", "2,16,14,64", "size=3x3 pad=0_0x1_1 rhs_dilate=2x1"),
+    "rows skipped": ("2,25,14,64", "1,3,1,64", "2,13,14,64", "size=1x3 stride=2x1 pad=0_0x1_1"),
+    "far apart": ("2,28,33,64", "3,3,1,64", "2,7,17,64", "size=3x3 stride=4x2 pad=0_0x1_1"),
+    "one row of results": ("40,3,14,64", "3,3,1,64", "40,1,14,64", "size=3x3 pad=0_0x1_1"),
+    "seven positions": ("8,7,7,64", "3,3,1,64", "8,7,7,64", "size=3x3 pad=1_1x1_1"),
     "cut and far outside": ("2,12,14,64", "3,3,1,64", "2,15,20,64", "size=3x3 pad=4_1x-1_9"),
 }
 

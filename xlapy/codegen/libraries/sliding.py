@@ -240,19 +240,19 @@ class _Rows(SlidingLines):
         bits = self[name] if scalar.bits == I64.bits else k.trunc(self[name], scalar.integer())
         return k.bitcast(bits, scalar)
 
-    def _line(self, source: Value, result: Value, rows: Range) -> None:
+    def _line(self, source: Value, result: Value, rows: Sequence[Range]) -> None:
         """One row: tiles where all places are inside, the last of which may overlap; single positions beside them."""
         k, tile = self._k, self._tile
         first, inside, count = self["first"], self["inside"], self["position_count"]
         covered = k.select(k.compare("ge", inside, tile), inside, 0)
         with k.loop(0, covered, tile) as loop:
             position = k.add(first, k.smin(loop.index, k.sub(covered, tile)))
-            self._positions(*self._at(source, result, position), rows, None)
+            self._positions(*self._at(source, result, position), rows[0], None)
         with k.loop(0, k.sub(count, covered)) as loop:
             is_behind = k.compare("ge", loop.index, first)
             position = k.add(loop.index, k.select(is_behind, covered, 0))
             _, places = self._places("position", position)
-            self._positions(*self._at(source, result, position), rows, places)
+            self._positions(*self._at(source, result, position), rows[0], places)
 
     def _positions(self, source: Value, result: Value, rows: Range, places: Range | None) -> None:
         """All channels of a tile, of which all places of the given rows are inside, or of one position, of which the

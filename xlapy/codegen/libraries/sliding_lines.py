@@ -1,6 +1,6 @@
 """What the functions share that slide windows over rows and positions: how these are walked, and what they are told.
 
-A unit is a row of the result.
+A unit is a row of the result, or a group of neighbouring rows.
 """
 
 from __future__ import annotations
@@ -83,8 +83,10 @@ def line_numbers(
 class SlidingLines(ABC):
     """Writes the loop over rows of one function; the numbers that it is told are found by name."""
 
-    def __init__(self, k: KernelBuilder, names: Sequence[str]) -> None:
+    def __init__(self, k: KernelBuilder, names: Sequence[str], group: int = 1) -> None:
+        """A unit is a group of so many rows; the last one of an image may overlap the one before it."""
         self._k = k
+        self._group = group
         table = k.load(k.gep(k.parameters["table"], NUMBERS_PLACE, PTR.bytes), PTR, hoistable=True)
         self._numbers: Mapping[str, Value] = {
             name: k.load(k.gep(table, place, I64.bytes), I64, hoistable=True) for place, name in enumerate(names)
@@ -99,15 +101,18 @@ class SlidingLines(ABC):
 
     def emit(self) -> None:
         k = self._k
+        groups = k.udiv(k.add(self["row_count"], self._group - 1), self._group)
         with k.loop(k.parameters["begin"], k.parameters["end"]) as units:
-            image = k.udiv(units.index, self["row_count"])
-            row = k.sub(units.index, k.mul(image, self["row_count"]))
+            image = k.udiv(units.index, groups)
+            number = k.sub(units.index, k.mul(image, groups))
+            row = k.smin(k.mul(number, self._group), k.sub(self["row_count"], self._group))
             source = k.gep(self._array("source"), k.mul(image, self["source_image"]))
             result = k.gep(self._array("result"), k.mul(image, self["result_image"]))
             result = k.gep(result, k.mul(row, self["row_result"]))
-            start, places = self._places("row", row)
-            source = k.gep(source, k.mul(start, self["row_source"]))
-            self._line(source, result, places)
+            starts, places = zip(
+                *(self._places("row", k.add(row, member)) for member in range(self._group)), strict=True
+            )
+            self._line(k.gep(source, k.mul(starts[0], self["row_source"])), result, places)
 
     def _places(self, axis: str, position: Value) -> tuple[Value, Range]:
         """Where the window lies at a position, and which of its places are inside."""
@@ -119,8 +124,9 @@ class SlidingLines(ABC):
         return start, (begin, k.smin(end, self[f"{axis}_window"]))
 
     @abstractmethod
-    def _line(self, source: Value, result: Value, rows: Range) -> None:
-        """Writes a row of the result; of the window there, the given rows are inside."""
+    def _line(self, source: Value, result: Value, rows: Sequence[Range]) -> None:
+        """Writes a group of rows of the result, of which the first begins at `result`, and its window at `source`; of
+        the window at each, the given rows are inside."""
 
     def _at(self, source: Value, result: Value, position: Value) -> tuple[Value, Value]:
         """Both arrays from a position on; the source from the first place of its window."""
