@@ -22,7 +22,7 @@ LINE_NUMBERS = (
 """By name, in order: places of the arrays in the table, channels, bytes from image to image. Of rows and positions: how
 many the array has and the result, places of the window, how it moves, and bytes from one to the next in both arrays."""
 
-NUMBERS_PLACE, FIRST_ARRAY = 0, 3  # in the table of a library call
+NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3  # in the table of a library call
 
 LEAST_ROWS = 16
 """Rows of results of a task, for each of another one that sees elements which its first or last one sees."""
@@ -80,13 +80,11 @@ def line_numbers(
     return values
 
 
-class SlidingLines(ABC):
-    """Writes the loop over rows of one function; the numbers that it is told are found by name."""
+class LineFunction(ABC):
+    """Writes one function; the numbers that it is told are found by name."""
 
-    def __init__(self, k: KernelBuilder, names: Sequence[str], group: int = 1) -> None:
-        """A unit is a group of so many rows; the last one of an image may overlap the one before it."""
+    def __init__(self, k: KernelBuilder, names: Sequence[str]) -> None:
         self._k = k
-        self._group = group
         table = k.load(k.gep(k.parameters["table"], NUMBERS_PLACE, PTR.bytes), PTR, hoistable=True)
         self._numbers: Mapping[str, Value] = {
             name: k.load(k.gep(table, place, I64.bytes), I64, hoistable=True) for place, name in enumerate(names)
@@ -98,6 +96,35 @@ class SlidingLines(ABC):
     def _array(self, name: str) -> Value:
         k = self._k
         return k.load(k.gep(k.parameters["table"], self[name], PTR.bytes), PTR, hoistable=True)
+
+    @abstractmethod
+    def emit(self) -> None:
+        """Writes what a range of units does."""
+
+    def _places(self, axis: str, position: Value) -> tuple[Value, Range]:
+        """Where the window lies at a position, and which of its places are inside."""
+        k = self._k
+        dilation = self[f"{axis}_dilation"]
+        start = k.sub(k.mul(position, self[f"{axis}_stride"]), self[f"{axis}_low"])
+        begin = k.udiv(k.smax(k.sub(k.sub(dilation, 1), start), 0), dilation)
+        end = k.udiv(k.smax(k.sub(k.add(self[f"{axis}_size"], k.sub(dilation, 1)), start), 0), dilation)
+        return start, (begin, k.smin(end, self[f"{axis}_window"]))
+
+    def _at(self, source: Value, result: Value, position: Value) -> tuple[Value, Value]:
+        """Both arrays from a position on; the source from the first place of its window."""
+        k = self._k
+        start = k.sub(k.mul(position, self["position_stride"]), self["position_low"])
+        start_of_source = k.gep(source, k.mul(start, self["position_source"]))
+        return start_of_source, k.gep(result, k.mul(position, self["position_result"]))
+
+
+class SlidingLines(LineFunction):
+    """Writes the loop over rows of one function."""
+
+    def __init__(self, k: KernelBuilder, names: Sequence[str], group: int = 1) -> None:
+        """A unit is a group of so many rows; the last one of an image may overlap the one before it."""
+        super().__init__(k, names)
+        self._group = group
 
     def emit(self) -> None:
         k = self._k
@@ -114,29 +141,13 @@ class SlidingLines(ABC):
             )
             self._line(k.gep(source, k.mul(starts[0], self["row_source"])), result, places)
 
-    def _places(self, axis: str, position: Value) -> tuple[Value, Range]:
-        """Where the window lies at a position, and which of its places are inside."""
-        k = self._k
-        dilation = self[f"{axis}_dilation"]
-        start = k.sub(k.mul(position, self[f"{axis}_stride"]), self[f"{axis}_low"])
-        begin = k.udiv(k.smax(k.sub(k.sub(dilation, 1), start), 0), dilation)
-        end = k.udiv(k.smax(k.sub(k.add(self[f"{axis}_size"], k.sub(dilation, 1)), start), 0), dilation)
-        return start, (begin, k.smin(end, self[f"{axis}_window"]))
-
     @abstractmethod
     def _line(self, source: Value, result: Value, rows: Sequence[Range]) -> None:
         """Writes a group of rows of the result, of which the first begins at `result`, and its window at `source`; of
         the window at each, the given rows are inside."""
 
-    def _at(self, source: Value, result: Value, position: Value) -> tuple[Value, Value]:
-        """Both arrays from a position on; the source from the first place of its window."""
-        k = self._k
-        start = k.sub(k.mul(position, self["position_stride"]), self["position_low"])
-        start_of_source = k.gep(source, k.mul(start, self["position_source"]))
-        return start_of_source, k.gep(result, k.mul(position, self["position_result"]))
 
-
-LineWriter = Callable[[KernelBuilder], SlidingLines]
+LineWriter = Callable[[KernelBuilder], LineFunction]
 
 
 def module_of_lines(target: Target, writers: Mapping[str, LineWriter]) -> Module:
