@@ -57,12 +57,12 @@ from xlapy.hlo.graph import Computation, Instruction
 
 _NUMBERS_OF_CHANNELS = tuple(f"numbers_{leaf.value}" for leaf in CHANNELS)
 NUMBERS = (
-    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "divisor", "streams"),
+    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "factor", "divisor", "streams"),
     *("fetched_first", "fetched_rows"),
 )
 """By name, in order: behind those of `sliding_lines`, places in the table of the arrays of numbers for channels, if
 there are such; the positions of which all places are inside, and the first of them; the bits of what folds begin with,
-and of what results are divided by; whether these are better stored past the caches; and which rows are fetched ahead,
+and of what results are multiplied or divided by; whether these are better stored past the caches; and which rows are fetched ahead,
 from the first one of the window on.
 
 What is fetched is as far ahead as the next row of results, into the second-level cache: the rows that only the windows
@@ -114,7 +114,8 @@ def _call(
     values = line_numbers(sliding.axes, sliding.channels, (arrays[0], read), (result, written))
     values |= dict.fromkeys(_NUMBERS_OF_CHANNELS, 0) | dict(zip(_NUMBERS_OF_CHANNELS, arrays[1:], strict=False))
     values |= dict(zip(("first", "inside"), _inside(positions), strict=True))
-    values |= {"init": bits_of(sliding.init, sliding.type), "divisor": bits_of(sliding.divisor, sliding.type)}
+    numbers_of_results = {"init": sliding.init, "factor": sliding.factor, "divisor": sliding.divisor}
+    values |= {name: bits_of(number, sliding.type) for name, number in numbers_of_results.items()}
     values["streams"] = int(is_streamed([root], lanes, target) and sliding.channels % lanes == 0)
     values |= dict(zip(("fetched_first", "fetched_rows"), _fetched(rows, read, sliding, target), strict=True))
     width = _written_out(sliding.operation, positions, target)
@@ -265,7 +266,7 @@ class _Rows(SlidingLines):
             numbers = self._numbers_of_channels(channel)
             self._fetch(k.gep(source, channel), tile)
             sums = self._tile_of(k.gep(source, channel), numbers, rows, places, tile)
-            store = partial(self._store, k.gep(result, channel), self._divided(sums))
+            store = partial(self._store, k.gep(result, channel), self._scaled(sums))
             k.if_else(self._streams, partial(store, past_caches=True), store)
 
     def _fetch(self, source: Value, tile: int) -> None:
@@ -396,12 +397,18 @@ class _Rows(SlidingLines):
             for vector, those in enumerate(numbers)
         ]
 
-    def _divided(self, sums: list[Value]) -> list[Value]:
-        """The results, divided if that changes anything."""
-        k = self._k
-        divisor = self._float("divisor")
+    def _scaled(self, sums: list[Value]) -> list[Value]:
+        """The results, multiplied or divided if that changes anything."""
+        k, lanes = self._k, self._vector.lanes
+        factor, divisor = self._float("factor"), self._float("divisor")
 
-        def divide() -> list[Value]:
-            return [k.div(value, k.splat(divisor, self._vector.lanes)) for value in sums]
+        def divided() -> list[Value]:
+            return [k.div(value, k.splat(divisor, lanes)) for value in sums]
 
-        return k.if_else(k.compare("ne", divisor, 1), divide, lambda: sums)
+        def multiplied() -> list[Value]:
+            return [k.mul(value, k.splat(factor, lanes)) for value in sums]
+
+        def not_divided() -> list[Value]:
+            return k.if_else(k.compare("ne", factor, 1), multiplied, lambda: sums)
+
+        return k.if_else(k.compare("ne", divisor, 1), divided, not_divided)
