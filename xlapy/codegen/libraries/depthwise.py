@@ -59,7 +59,7 @@ def call_of_depthwise(convolution: Instruction, target: Target) -> SlidingCall |
     """How a library computes a convolution, if that has one filter for each channel."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     source, kernel, result = (value.shape for value in (*convolution.operands, convolution))
-    axes = _axes(convolution)
+    axes = axes_of(convolution)
     channels = result.dims[numbers.output_feature]
     if axes is None or result.type not in TYPES or not source.type is kernel.type is result.type:
         return None
@@ -79,10 +79,10 @@ def call_of_depthwise(convolution: Instruction, target: Target) -> SlidingCall |
     values = line_numbers(
         axes,
         channels,
-        (SOURCE, _steps(source, numbers.input_batch, numbers.input_spatial)),
-        (RESULT, _steps(result, numbers.output_batch, numbers.output_spatial)),
+        (SOURCE, steps_of(source, numbers.input_batch, numbers.input_spatial)),
+        (RESULT, steps_of(result, numbers.output_batch, numbers.output_spatial)),
     )
-    values |= _kernel_numbers(kernel, numbers, axes)
+    values |= numbers_of_kernel(kernel, numbers, axes)
     name = library_name(result.type, part.size, part.stride)
     call = LibraryCall(name, f"{name}.{lines}", tuple(values[number] for number in NUMBERS))
     units = result.dims[numbers.output_batch] * -(-rows.count // lines)
@@ -93,7 +93,7 @@ def call_of_depthwise(convolution: Instruction, target: Target) -> SlidingCall |
 _NO_ROWS = WindowAxis(WindowDimension(1), 1, 1)
 
 
-def _axes(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] | None:
+def axes_of(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] | None:
     """Rows and positions of a convolution over one dimension or two, without holes in the array."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     source, result = convolution.operands[0].shape, convolution.shape
@@ -111,16 +111,16 @@ def _spatial(
     return (source, numbers.input_spatial), (result, numbers.output_spatial)
 
 
-def _steps(shape: Shape, batch: int, spatial: Sequence[int]) -> Steps:
+def steps_of(shape: Shape, batch: int, spatial: Sequence[int]) -> Steps:
     strides = [stride * shape.type.bytes for stride in shape.strides()]
     return Steps(strides[batch], strides[spatial[0]] if len(spatial) > 1 else 0, strides[spatial[-1]])
 
 
-def _kernel_numbers(
+def numbers_of_kernel(
     kernel: Shape, numbers: ConvolutionDimensionNumbers, axes: tuple[WindowAxis, WindowAxis]
 ) -> dict[str, int]:
     """Where the places of the window are in the kernel, which may be reversed."""
-    steps = _steps(kernel, numbers.kernel_input_feature, numbers.kernel_spatial)
+    steps = steps_of(kernel, numbers.kernel_input_feature, numbers.kernel_spatial)
     first, moves = 0, []
     for axis, step in zip(axes, (steps.row, steps.position), strict=True):
         first += (axis.part.size - 1) * step if axis.part.reversal else 0
@@ -298,13 +298,6 @@ class _Rows(SlidingLines):
                     cell = line * self._tile + position
                     new[cell] = k.muladd(pixel, kernel[window_place], new[cell])
         return new
-
-    def _in_a_row(self, first: Value, step: Value, count: int) -> list[Value]:
-        """So many addresses, a step apart."""
-        places = [first]
-        for _ in range(1, count):
-            places.append(self._k.gep(places[-1], step))
-        return places
 
     def _store(self, first: Value, results: Sequence[Value]) -> None:
         for place, result in zip(self._in_a_row(first, self["position_result"], self._tile), results, strict=True):

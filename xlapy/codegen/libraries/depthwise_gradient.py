@@ -28,13 +28,13 @@ from itertools import product
 from xlapy.codegen.ir import PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries.depthwise import steps_of
 from xlapy.codegen.libraries.sliding_lines import (
     FIRST_ARRAY,
     LINE_NUMBERS,
     SCRATCH_PLACE,
     LineFunction,
     LineWriter,
-    Steps,
     line_numbers,
     module_of_lines,
 )
@@ -44,7 +44,6 @@ from xlapy.hlo import element_types as et
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, WindowDimension
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
 NUMBERS = (
@@ -108,9 +107,9 @@ def call_of_depthwise_gradient(convolution: Instruction, target: Target) -> Grad
     pieces = _pieces(lines, positions.count)
     if pieces < LEAST_PIECES:
         return None
-    read = _steps(source, numbers.input_feature, numbers.input_spatial)
-    slope = _steps(slopes, numbers.kernel_input_feature, numbers.kernel_spatial)
-    written = _steps(kernel, numbers.output_batch, numbers.output_spatial)
+    read = steps_of(source, numbers.input_feature, numbers.input_spatial)
+    slope = steps_of(slopes, numbers.kernel_input_feature, numbers.kernel_spatial)
+    written = steps_of(kernel, numbers.output_batch, numbers.output_spatial)
     values = line_numbers(axes, channels, (SOURCE, read), (SLOPES, slope))
     values |= {"lines": lines, "piece_lines": -(-lines // pieces), "pieces": pieces}
     values["is_far"] = int(source.bytes + slopes.bytes > target.l3_bytes // 2)
@@ -168,11 +167,6 @@ def _axes(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] | None:
         for part, position, place in zip(window, numbers.input_spatial, numbers.output_spatial, strict=True)
     ]
     return (_NO_ROWS, axes[0]) if len(axes) == 1 else (axes[0], axes[1])
-
-
-def _steps(shape: Shape, image: int, spatial: Sequence[int]) -> Steps:
-    strides = [stride * shape.type.bytes for stride in shape.strides()]
-    return Steps(strides[image], strides[spatial[0]] if len(spatial) > 1 else 0, strides[spatial[-1]])
 
 
 def library_name(type: ElementType, width: int, stride: int) -> str:
@@ -343,13 +337,6 @@ class _Pieces(_Sums):
                     total = row * self._width + place
                     totals[total] = k.muladd(pixel, slopes[slope], totals[total])
         return totals
-
-    def _in_a_row(self, first: Value, step: Value, count: int) -> list[Value]:
-        """So many addresses, a step apart."""
-        places = [first]
-        for _ in range(1, count):
-            places.append(self._k.gep(places[-1], step))
-        return places
 
 
 class _Addition(_Sums):

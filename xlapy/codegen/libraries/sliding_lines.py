@@ -110,6 +110,13 @@ class LineFunction(ABC):
         end = k.udiv(k.smax(k.sub(k.add(self[f"{axis}_size"], k.sub(dilation, 1)), start), 0), dilation)
         return start, (begin, k.smin(end, self[f"{axis}_window"]))
 
+    def _in_a_row(self, first: Value, step: Value, count: int) -> list[Value]:
+        """So many addresses, a step apart."""
+        places = [first]
+        for _ in range(1, count):
+            places.append(self._k.gep(places[-1], step))
+        return places
+
     def _at(self, source: Value, result: Value, position: Value) -> tuple[Value, Value]:
         """Both arrays from a position on; the source from the first place of its window."""
         k = self._k
