@@ -76,7 +76,7 @@ OTHERS = {
     "places apart": depthwise("2,12,18,64", "3,3,1,64", "2,12,14,64", "size=3x3 pad=1_1x0_0 rhs_dilate=1x2"),
     "holes": depthwise("2,12,14,64", "3,3,1,64", "2,12,25,64", "size=3x3 pad=1_1x0_0 lhs_dilate=1x2"),
     "few channels": depthwise("8,30,30,3", "3,3,1,3", "8,30,30,3", "size=3x3 pad=1_1x1_1"),
-    "few positions": depthwise("40,12,4,64", "3,3,1,64", "40,12,4,64", "size=3x3 pad=1_1x1_1"),
+    "few positions": depthwise("50,12,3,64", "3,3,1,64", "50,12,3,64", "size=3x3 pad=1_1x1_1"),
     "channels first": depthwise(
         "2,64,12,14", "64,1,3,3", "2,64,12,14", "size=3x3 pad=1_1x1_1", labels="bf01_oi01->bf01", groups=64
     ),

@@ -61,7 +61,7 @@ OTHERS = {
     "rows apart": planes("2,9,28,28", "9,1,3,3", "2,9,26,28", "size=3x3 pad=1_1x1_1 rhs_dilate=2x1"),
     "a window of two rows": planes("2,9,28,28", "9,1,2,2", "2,9,27,27", "size=2x2"),
     "few channels": planes("1,3,70,70", "3,1,3,3", "1,3,70,70", "size=3x3 pad=1_1x1_1"),
-    "small images": planes("16,20,7,7", "20,1,3,3", "16,20,7,7", "size=3x3 pad=1_1x1_1"),
+    "small images": planes("16,60,3,3", "60,1,3,3", "16,60,3,3", "size=3x3 pad=1_1x1_1"),
 }
 
 
