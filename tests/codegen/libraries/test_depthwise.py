@@ -33,7 +33,7 @@ def check(text: str, *, by_library: bool = True) -> None:
     shapes = [parameter.shape for parameter in parse(text).entry.parameters]
     arrays = [np.random.default_rng(n).normal(size=s.dims).astype(s.type.dtype) for n, s in enumerate(shapes)]
     compiled = xlapy.compile(text)
-    assert ("@depthwise_" in compiled.llvm_ir()) == by_library
+    assert ("@depthwise_f" in compiled.llvm_ir()) == by_library
     tolerance = 1e-5 if shapes[0].type.bits == 32 else 1e-13
     np.testing.assert_allclose(compiled(*arrays), xlapy.evaluate(text, *arrays), rtol=tolerance, atol=tolerance * 10)
 
