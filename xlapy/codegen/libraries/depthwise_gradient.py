@@ -88,7 +88,7 @@ def call_of_depthwise_gradient(convolution: Instruction, target: Target) -> Grad
     """How a library computes a convolution, if that is the gradient of a depthwise kernel."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     source, slopes, kernel = (value.shape for value in (*convolution.operands, convolution))
-    axes = _axes(convolution)
+    axes = axes_of_gradient(convolution)
     if axes is None or kernel.type not in TYPES or not source.type is slopes.type is kernel.type:
         return None
     channels, groups = kernel.dims[numbers.output_feature], convolution.attributes["batch_group_count"]
@@ -142,7 +142,7 @@ def _pieces(lines: int, positions: int) -> int:
 _NO_ROWS = WindowAxis(WindowDimension(1), 1, 1)
 
 
-def _axes(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] | None:
+def axes_of_gradient(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] | None:
     """Rows and positions of the convolution whose kernel's gradient this is, over one dimension or two: its window and
     its positions are exchanged."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]

@@ -13,6 +13,7 @@ from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.codegen.libraries.depthwise_gradient import call_of_depthwise_gradient
 from xlapy.codegen.libraries.depthwise_planes import call_of_depthwise_planes
+from xlapy.codegen.libraries.depthwise_planes_gradient import call_of_depthwise_planes_gradient
 from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.hlo.graph import Instruction
 
@@ -33,7 +34,8 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
 @KERNELS.register("convolution")
 def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
     target = situation.target
-    call = call_of_depthwise(instruction, target) or call_of_depthwise_planes(instruction, target)
+    calls = (call_of_depthwise, call_of_depthwise_planes, call_of_depthwise_planes_gradient)
+    call = next(filter(None, (find(instruction, target) for find in calls)), None)
     if call is not None:
         return Kernel(call.units, call.unit_bytes, call.call, least_units=call.least_units)
     gradient = call_of_depthwise_gradient(instruction, situation.target)
