@@ -208,7 +208,7 @@ class _Rows(SlidingLines):
             position = k.smin(loop.index, k.sub(count, self._tile))
             begin, _ = self._places("position", position)
             end = k.add(begin, self._places_of_tile)
-            is_inside = k.and_(k.compare("ge", begin, 0), k.compare("le", end, self["position_size"]))
+            is_inside = self._is_inside(begin, end, "position")
             write = partial(self._channels, *self._at(source, result, position), rows)
             k.if_else(is_inside, partial(write, None), partial(write, begin))
 

@@ -268,7 +268,7 @@ class _Pieces(_Sums):
         places = (count - 1) * self._stride + self._width
         begin, _ = self._places("position", position)
         end = k.add(begin, places)
-        is_inside = k.and_(k.compare("ge", begin, 0), k.compare("le", end, self["position_size"]))
+        is_inside = self._is_inside(begin, end, "position")
         offset = k.mul(begin, self["position_source"])
         first = [k.gep(line, offset) for line in lines]
         slopes = k.gep(slopes, k.mul(position, self["position_result"]))

@@ -168,10 +168,6 @@ class _Planes(LineFunction):
                 partial(choose, line, start, has_positions, write),
             )
 
-    def _is_inside(self, begin: Value, end: Value, axis: str) -> Value:
-        k = self._k
-        return k.and_(k.compare("ge", begin, 0), k.compare("le", end, self[f"{axis}_size"]))
-
     def _tile(self, source: Value, kernel: Value, result: Value, line: Value | None, start: Value | None) -> None:
         """A tile, place by place of a row of the window. If not all of its rows are inside, it is told where the first
         one is, and likewise of the positions of its lanes."""

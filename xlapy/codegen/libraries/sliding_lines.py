@@ -110,6 +110,11 @@ class LineFunction(ABC):
         end = k.udiv(k.smax(k.sub(k.add(self[f"{axis}_size"], k.sub(dilation, 1)), start), 0), dilation)
         return start, (begin, k.smin(end, self[f"{axis}_window"]))
 
+    def _is_inside(self, begin: Value, end: Value, axis: str) -> Value:
+        """Whether all elements in a range of rows or positions are those of the array."""
+        k = self._k
+        return k.and_(k.compare("ge", begin, 0), k.compare("le", end, self[f"{axis}_size"]))
+
     def _in_a_row(self, first: Value, step: Value, count: int) -> list[Value]:
         """So many addresses, a step apart."""
         places = [first]
