@@ -41,6 +41,7 @@ WINDOWS = {
     "five by five": ("4,8,16,20", "8,1,5,5", "4,8,16,20", "size=5x5 pad=2_2x2_2"),
     "every other row": ("3,8,41,20", "8,1,5,3", "3,8,21,20", "size=5x3 stride=2x1 pad=2_2x1_1"),
     "backwards": ("2,9,28,28", "9,1,3,5", "2,9,28,28", "size=3x5 pad=1_1x2_2 rhs_reversal=1x1"),
+    "rows that fill no vector": ("5,9,15,14", "9,1,3,3", "5,9,15,14", "size=3x3 pad=1_1x1_1"),
     "cut and far outside": ("2,9,28,28", "9,1,3,3", "2,9,31,53", "size=3x3 pad=4_1x-1_28"),
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
-from xlapy.codegen.ir import I32, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.depthwise import axes_of, numbers_of_kernel, steps_of
 from xlapy.codegen.libraries.sliding_lines import (
@@ -50,6 +50,9 @@ ROWS = {True: 14, False: 7}
 
 LEAST_UNITS = 16  # to share out
 
+LEAST_SHARE = 1.2
+"""A vector may have so many times more lanes than a row has positions."""
+
 
 def call_of_depthwise_planes(convolution: Instruction, target: Target) -> SlidingCall | None:
     """How a library computes a convolution, if that has one filter for each channel, and rows of neighbours."""
@@ -71,7 +74,7 @@ def call_of_depthwise_planes(convolution: Instruction, target: Target) -> Slidin
         return None
     if rows.part.size not in HEIGHTS or rows.part.stride not in STRIDES:
         return None
-    if positions.count < target.lanes(result.type.bits) or rows.count < _rows_of_tile(target):
+    if LEAST_SHARE * positions.count < target.lanes(result.type.bits) or rows.count < _rows_of_tile(target):
         return None
     values = line_numbers(axes, channels, (SOURCE, read), (RESULT, written))
     values |= numbers_of_kernel(kernel, numbers, axes)
@@ -149,12 +152,13 @@ class _Planes(LineFunction):
         rows, positions = self["row_count"], self["position_count"]
         with k.loop(0, rows, self._rows) as row_loop, k.loop(0, positions, lanes) as loop:
             row = k.smin(row_loop.index, k.sub(rows, self._rows))
-            position = k.smin(loop.index, k.sub(positions, lanes))
+            position = k.smax(k.smin(loop.index, k.sub(positions, lanes)), 0)
             line = k.sub(k.mul(row, self._stride), self["row_low"])
             start = k.sub(position, self["position_low"])
             end = k.add(start, k.add(self["position_window"], lanes - 1))
             has_rows = self._is_inside(line, k.add(line, self._rows_of_array), "row")
-            has_positions = self._is_inside(start, end, "position")
+            has_lanes = k.compare("ge", positions, lanes)
+            has_positions = k.and_(has_lanes, self._is_inside(start, end, "position"))
             corner = k.gep(k.gep(source, k.mul(line, self["row_source"])), k.mul(start, self._type.bytes))
             goal = k.gep(k.gep(result, k.mul(row, self["row_result"])), k.mul(position, self._type.bytes))
             write = partial(self._tile, corner, kernel, goal)
@@ -177,17 +181,21 @@ class _Planes(LineFunction):
             first = k.gep(kernel, k.mul(place.index, self["kernel_position"]))
             column = self._in_a_row(first, self["kernel_row"], self._height)
             weights = [k.splat(k.load(weight, self._vector.element), lanes) for weight in column]
-            mask = None if start is None else self._lanes_inside(k.add(start, place.index))
+            mask = None if start is None else self._lanes_below(k.add(start, place.index), self["position_size"])
             top = k.gep(source, k.mul(place.index, self._type.bytes))
             place.next = self._column(top, weights, place.values, line, mask)
+        stored = None if start is None else self._lanes_below(k.const(I64, 0), self["position_count"])
         for goal, total in zip(self._in_a_row(result, self["row_result"], self._rows), place.results, strict=True):
-            k.store(goal, total)
+            if stored is None:
+                k.store(goal, total)
+            else:
+                k.masked_store(goal, total, stored)
 
-    def _lanes_inside(self, position: Value) -> Value:
-        """The lanes that have an element, if the first one is at a position."""
+    def _lanes_below(self, position: Value, end: Value) -> Value:
+        """The lanes from 0 to an end, if the first one is at a position."""
         k, lanes = self._k, self._vector.lanes
         numbers = k.add(k.lane_numbers(I32.with_lanes(lanes)), k.splat(k.trunc(position, I32), lanes))
-        return k.compare("lt", numbers, k.splat(k.trunc(self["position_size"], I32), lanes), signed=False)
+        return k.compare("lt", numbers, k.splat(k.trunc(end, I32), lanes), signed=False)
 
     def _column(
         self, top: Value, weights: Sequence[Value], sums: Sequence[Value], line: Value | None, mask: Value | None
