@@ -119,8 +119,17 @@ class Array:
         offset = self.offset(ix, index)
         if offset.vector is not None or offset.step != 1:
             return
-        k, width = ix.k, self.shape.type.bytes
-        place = self._place(k, offset.start, width)
+        self._fetch(ix.k, offset.start, count, 0)
+
+    def fetch_ahead(self, ix: Indexing, index: Index, count: int, distance: int) -> None:
+        """Starts to fetch `count` elements that lie so many bytes behind that of the first lane."""
+        offset = self.offset(ix, index)
+        if offset.vector is None:
+            self._fetch(ix.k, offset.start, count, distance)
+
+    def _fetch(self, k: KernelBuilder, start: Value, count: int, distance: int) -> None:
+        width = self.shape.type.bytes
+        place = k.gep(self._place(k, start, width), distance)
         k.prefetch(place, count * width)
         k.prefetch(k.gep(place, count * width - 1), 1)  # the last line, if the first element is not the first of one
 

@@ -34,7 +34,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xlapy.hlo.attributes import NO_WINDOW_DIMENSION, FusionKind, Window, WindowDimension
+from xlapy.hlo.attributes import (
+    NO_WINDOW_DIMENSION,
+    ConvolutionDimensionNumbers,
+    FusionKind,
+    Window,
+    WindowDimension,
+)
+from xlapy.hlo.element_types import F32, F64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.ops import Trait
@@ -325,11 +332,41 @@ def turns_reversed(transpose: Instruction, operand: Instruction) -> bool:
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
 
 
+PLANE_KERNELS, PLANE_STRIDES = (3, 5, 7), (1, 2)
+LEAST_PLANES = 16  # channels, which are shared out
+LEAST_PLANE_ROW, LEAST_PLANE = 16, 64  # positions: a vector in a row, and several rows
+
+
+def is_gradient_of_planes(convolution: Instruction) -> bool:
+    """It is the gradient of a depthwise kernel, of channels whose positions are neighbours in both arrays. A library
+    reads these as they lie."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    window: Sequence[WindowDimension] = convolution.attributes["window"].dimensions
+    source, slopes, kernel = (value.shape for value in (*convolution.operands, convolution))
+    channels = kernel.dims[numbers.output_feature]
+    is_depthwise = convolution.attributes["batch_group_count"] == channels == source.dims[numbers.input_batch]
+    if not is_depthwise or channels < LEAST_PLANES or len(window) != 2:
+        return False
+    if not source.type is slopes.type is kernel.type or kernel.type not in (F32, F64):
+        return False
+    if (source.minor_to_major[0], slopes.minor_to_major[0]) != (numbers.input_spatial[-1], numbers.kernel_spatial[-1]):
+        return False
+    if any(part.base_dilation > 1 or part.reversal or part.stride > 1 for part in window):
+        return False
+    height, width = (kernel.dims[dim] for dim in numbers.output_spatial)
+    rows, positions = window
+    moves = rows.window_dilation in PLANE_STRIDES and positions.window_dilation == 1
+    is_large = positions.size >= LEAST_PLANE_ROW and rows.size * positions.size >= LEAST_PLANE
+    return height == width and width in PLANE_KERNELS and moves and is_large
+
+
 def has_features_in_lanes(convolution: Instruction) -> bool:
     """The kernel of a convolution computes neighbouring output features together, so that it wants them last in the
     right operand.
 
-    Else it computes neighbours along the fastest dimension of the result."""
+    Else it computes neighbours along the fastest dimension of the result, or of both operands."""
+    if is_gradient_of_planes(convolution):
+        return False
     shape: Shape = convolution.shape
     feature: int = convolution.attributes["dimension_numbers"].output_feature
     inner = next((dim for dim in shape.minor_to_major if shape.dims[dim] > 1), feature)

@@ -105,7 +105,15 @@ def divided(operation: str, number: str) -> str:
     return pooling("add", *WINDOWS["two by two"], behind=f"{behind} ROOT q = RESULT {operation}(w, b)")
 
 
-DIVISIONS = {"divided": ("divide", "9"), "by less than nothing": ("divide", "-3"), "halves": ("multiply", "0.25")}
+DIVISIONS = {
+    "divided": ("divide", "9"),
+    "by less than nothing": ("divide", "-3"),
+    "by a power of two": ("divide", "-8"),
+    "by one that is too large": ("divide", "1.2676506e30"),
+    "halves": ("multiply", "0.25"),
+    "times what is no power of two": ("multiply", "0.3"),
+    "times little": ("multiply", "1e-30"),
+}
 
 
 @pytest.mark.parametrize("name", DIVISIONS)
@@ -117,8 +125,7 @@ OTHER_DIVISIONS = {
     "by nothing": ("divide", "0"),
     "by everything": ("divide", "inf"),
     "by no number": ("divide", "nan"),
-    "times what is no power of two": ("multiply", "0.3"),
-    "times a power of two that is too small": ("multiply", "1e-30"),
+    "times nothing": ("multiply", "0"),
     "less a number": ("subtract", "2"),
 }
 

@@ -20,6 +20,7 @@ from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
 from xlapy.codegen.kernels.effort import is_bound_by_memory, is_broken_up, is_mostly_one_function, is_plain, is_small
 from xlapy.codegen.kernels.makers import KERNELS, Kernel, Situation, aligned, fold_to_finish, loop_of, runs_as_loop
 from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.depthwise_gradient import scratch_of_convolution
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
@@ -73,7 +74,10 @@ def _with_functions(kernel: Kernel, functions: tuple[Computation, ...], situatio
 HAVE_SCRATCH = frozenset({"sort", "topk"})
 """Ops whose kernels may want memory besides operands and results."""
 
-LIBRARY_SCRATCH: dict[str, Callable[[Instruction, Target], int]] = {"fft": fourier_scratch_bytes}
+LIBRARY_SCRATCH: dict[str, Callable[[Instruction, Target], int]] = {
+    "fft": fourier_scratch_bytes,
+    "convolution": scratch_of_convolution,
+}
 """How much of it the library functions want that compute an instruction."""
 
 

@@ -7,6 +7,9 @@ from xlapy.codegen.libraries.angles import ANGLES
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES
 from xlapy.codegen.libraries.copies import COPY_LIBRARIES
 from xlapy.codegen.libraries.depthwise import DEPTHWISE_LIBRARIES
+from xlapy.codegen.libraries.depthwise_gradient import DEPTHWISE_GRADIENT_LIBRARIES
+from xlapy.codegen.libraries.depthwise_planes import DEPTHWISE_PLANES_LIBRARIES
+from xlapy.codegen.libraries.depthwise_planes_gradient import DEPTHWISE_PLANES_GRADIENT_LIBRARIES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
@@ -40,6 +43,9 @@ LIBRARIES: dict[str, Library] = {
         COPY_LIBRARIES,
         SLIDING_LIBRARIES,
         DEPTHWISE_LIBRARIES,
+        DEPTHWISE_GRADIENT_LIBRARIES,
+        DEPTHWISE_PLANES_LIBRARIES,
+        DEPTHWISE_PLANES_GRADIENT_LIBRARIES,
         MATH_LIBRARIES,
     )
     for library in group.values()

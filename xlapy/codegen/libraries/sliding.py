@@ -57,18 +57,18 @@ from xlapy.hlo.graph import Computation, Instruction
 
 _NUMBERS_OF_CHANNELS = tuple(f"numbers_{leaf.value}" for leaf in CHANNELS)
 NUMBERS = (
-    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "divisor", "streams"),
+    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "factor", "divisor", "streams"),
     *("fetched_first", "fetched_rows"),
 )
 """By name, in order: behind those of `sliding_lines`, places in the table of the arrays of numbers for channels, if
 there are such; the positions of which all places are inside, and the first of them; the bits of what folds begin with,
-and of what results are divided by; whether these are better stored past the caches; and which rows are fetched ahead,
-from the first one of the window on.
+and of what results are multiplied or divided by; whether these are better stored past the caches; and which rows are
+fetched ahead, from the first one of the window on.
 
 What is fetched is as far ahead as the next row of results, into the second-level cache: the rows that only the windows
 there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes. One that
 waits for memory (`Target.asks_ahead`) does not: it is told what comes a page later in the rows that are new, and needs
-a fifth less time."""
+a fifth less time; a tenth less where windows do not overlap."""
 
 VECTORS = (4, 2, 1)
 WIDTHS, ANY_WIDTH = (2, 3), 0
@@ -114,7 +114,8 @@ def _call(
     values = line_numbers(sliding.axes, sliding.channels, (arrays[0], read), (result, written))
     values |= dict.fromkeys(_NUMBERS_OF_CHANNELS, 0) | dict(zip(_NUMBERS_OF_CHANNELS, arrays[1:], strict=False))
     values |= dict(zip(("first", "inside"), _inside(positions), strict=True))
-    values |= {"init": bits_of(sliding.init, sliding.type), "divisor": bits_of(sliding.divisor, sliding.type)}
+    numbers_of_results = {"init": sliding.init, "factor": sliding.factor, "divisor": sliding.divisor}
+    values |= {name: bits_of(number, sliding.type) for name, number in numbers_of_results.items()}
     values["streams"] = int(is_streamed([root], lanes, target) and sliding.channels % lanes == 0)
     values |= dict(zip(("fetched_first", "fetched_rows"), _fetched(rows, read, sliding, target), strict=True))
     width = _written_out(sliding.operation, positions, target)
@@ -143,11 +144,12 @@ def _inside(axis: WindowAxis) -> tuple[int, int]:
 
 def _fetched(rows: WindowAxis, read: Steps, sliding: Sliding, target: Target) -> tuple[int, int]:
     """Rows that are to be fetched: the first one and how many. None of an array that the last cache holds, or where
-    each row is seen once, so that the processor needs no help."""
+    each row is seen once, so that most processors need no help."""
     part = rows.part
-    pays = part.size > part.stride and part.window_dilation == 1 and sliding.images * read.image > target.l3_bytes
-    if pays and target.asks_ahead:
-        return part.size - part.stride, part.stride
+    is_far = part.window_dilation == 1 and sliding.images * read.image > target.l3_bytes
+    if is_far and target.asks_ahead:
+        return max(part.size - part.stride, 0), min(part.size, part.stride)
+    pays = is_far and part.size > part.stride
     is_near = (part.size + part.stride) * read.row <= target.l2_bytes // 2
     count = part.stride if pays and is_near else 0
     return part.size + part.stride - count, count
@@ -240,19 +242,19 @@ class _Rows(SlidingLines):
         bits = self[name] if scalar.bits == I64.bits else k.trunc(self[name], scalar.integer())
         return k.bitcast(bits, scalar)
 
-    def _line(self, source: Value, result: Value, rows: Range) -> None:
+    def _line(self, source: Value, result: Value, rows: Sequence[Range]) -> None:
         """One row: tiles where all places are inside, the last of which may overlap; single positions beside them."""
         k, tile = self._k, self._tile
         first, inside, count = self["first"], self["inside"], self["position_count"]
         covered = k.select(k.compare("ge", inside, tile), inside, 0)
         with k.loop(0, covered, tile) as loop:
             position = k.add(first, k.smin(loop.index, k.sub(covered, tile)))
-            self._positions(*self._at(source, result, position), rows, None)
+            self._positions(*self._at(source, result, position), rows[0], None)
         with k.loop(0, k.sub(count, covered)) as loop:
             is_behind = k.compare("ge", loop.index, first)
             position = k.add(loop.index, k.select(is_behind, covered, 0))
             _, places = self._places("position", position)
-            self._positions(*self._at(source, result, position), rows, places)
+            self._positions(*self._at(source, result, position), rows[0], places)
 
     def _positions(self, source: Value, result: Value, rows: Range, places: Range | None) -> None:
         """All channels of a tile, of which all places of the given rows are inside, or of one position, of which the
@@ -265,7 +267,7 @@ class _Rows(SlidingLines):
             numbers = self._numbers_of_channels(channel)
             self._fetch(k.gep(source, channel), tile)
             sums = self._tile_of(k.gep(source, channel), numbers, rows, places, tile)
-            store = partial(self._store, k.gep(result, channel), self._divided(sums))
+            store = partial(self._store, k.gep(result, channel), self._scaled(sums))
             k.if_else(self._streams, partial(store, past_caches=True), store)
 
     def _fetch(self, source: Value, tile: int) -> None:
@@ -396,12 +398,18 @@ class _Rows(SlidingLines):
             for vector, those in enumerate(numbers)
         ]
 
-    def _divided(self, sums: list[Value]) -> list[Value]:
-        """The results, divided if that changes anything."""
-        k = self._k
-        divisor = self._float("divisor")
+    def _scaled(self, sums: list[Value]) -> list[Value]:
+        """The results, multiplied or divided if that changes anything."""
+        k, lanes = self._k, self._vector.lanes
+        factor, divisor = self._float("factor"), self._float("divisor")
 
-        def divide() -> list[Value]:
-            return [k.div(value, k.splat(divisor, self._vector.lanes)) for value in sums]
+        def divided() -> list[Value]:
+            return [k.div(value, k.splat(divisor, lanes)) for value in sums]
 
-        return k.if_else(k.compare("ne", divisor, 1), divide, lambda: sums)
+        def multiplied() -> list[Value]:
+            return [k.mul(value, k.splat(factor, lanes)) for value in sums]
+
+        def not_divided() -> list[Value]:
+            return k.if_else(k.compare("ne", factor, 1), multiplied, lambda: sums)
+
+        return k.if_else(k.compare("ne", divisor, 1), divided, not_divided)

@@ -1,6 +1,6 @@
 """What the functions share that slide windows over rows and positions: how these are walked, and what they are told.
 
-A unit is a row of the result.
+A unit is a row of the result, or a group of neighbouring rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LINE_NUMBERS = (
 """By name, in order: places of the arrays in the table, channels, bytes from image to image. Of rows and positions: how
 many the array has and the result, places of the window, how it moves, and bytes from one to the next in both arrays."""
 
-NUMBERS_PLACE, FIRST_ARRAY = 0, 3  # in the table of a library call
+NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3  # in the table of a library call
 
 LEAST_ROWS = 16
 """Rows of results of a task, for each of another one that sees elements which its first or last one sees."""
@@ -80,8 +80,8 @@ def line_numbers(
     return values
 
 
-class SlidingLines(ABC):
-    """Writes the loop over rows of one function; the numbers that it is told are found by name."""
+class LineFunction(ABC):
+    """Writes one function; the numbers that it is told are found by name."""
 
     def __init__(self, k: KernelBuilder, names: Sequence[str]) -> None:
         self._k = k
@@ -97,17 +97,9 @@ class SlidingLines(ABC):
         k = self._k
         return k.load(k.gep(k.parameters["table"], self[name], PTR.bytes), PTR, hoistable=True)
 
+    @abstractmethod
     def emit(self) -> None:
-        k = self._k
-        with k.loop(k.parameters["begin"], k.parameters["end"]) as units:
-            image = k.udiv(units.index, self["row_count"])
-            row = k.sub(units.index, k.mul(image, self["row_count"]))
-            source = k.gep(self._array("source"), k.mul(image, self["source_image"]))
-            result = k.gep(self._array("result"), k.mul(image, self["result_image"]))
-            result = k.gep(result, k.mul(row, self["row_result"]))
-            start, places = self._places("row", row)
-            source = k.gep(source, k.mul(start, self["row_source"]))
-            self._line(source, result, places)
+        """Writes what a range of units does."""
 
     def _places(self, axis: str, position: Value) -> tuple[Value, Range]:
         """Where the window lies at a position, and which of its places are inside."""
@@ -118,9 +110,17 @@ class SlidingLines(ABC):
         end = k.udiv(k.smax(k.sub(k.add(self[f"{axis}_size"], k.sub(dilation, 1)), start), 0), dilation)
         return start, (begin, k.smin(end, self[f"{axis}_window"]))
 
-    @abstractmethod
-    def _line(self, source: Value, result: Value, rows: Range) -> None:
-        """Writes a row of the result; of the window there, the given rows are inside."""
+    def _is_inside(self, begin: Value, end: Value, axis: str) -> Value:
+        """Whether all elements in a range of rows or positions are those of the array."""
+        k = self._k
+        return k.and_(k.compare("ge", begin, 0), k.compare("le", end, self[f"{axis}_size"]))
+
+    def _in_a_row(self, first: Value, step: Value, count: int) -> list[Value]:
+        """So many addresses, a step apart."""
+        places = [first]
+        for _ in range(1, count):
+            places.append(self._k.gep(places[-1], step))
+        return places
 
     def _at(self, source: Value, result: Value, position: Value) -> tuple[Value, Value]:
         """Both arrays from a position on; the source from the first place of its window."""
@@ -130,7 +130,36 @@ class SlidingLines(ABC):
         return start_of_source, k.gep(result, k.mul(position, self["position_result"]))
 
 
-LineWriter = Callable[[KernelBuilder], SlidingLines]
+class SlidingLines(LineFunction):
+    """Writes the loop over rows of one function."""
+
+    def __init__(self, k: KernelBuilder, names: Sequence[str], group: int = 1) -> None:
+        """A unit is a group of so many rows; the last one of an image may overlap the one before it."""
+        super().__init__(k, names)
+        self._group = group
+
+    def emit(self) -> None:
+        k = self._k
+        groups = k.udiv(k.add(self["row_count"], self._group - 1), self._group)
+        with k.loop(k.parameters["begin"], k.parameters["end"]) as units:
+            image = k.udiv(units.index, groups)
+            number = k.sub(units.index, k.mul(image, groups))
+            row = k.smin(k.mul(number, self._group), k.sub(self["row_count"], self._group))
+            source = k.gep(self._array("source"), k.mul(image, self["source_image"]))
+            result = k.gep(self._array("result"), k.mul(image, self["result_image"]))
+            result = k.gep(result, k.mul(row, self["row_result"]))
+            starts, places = zip(
+                *(self._places("row", k.add(row, member)) for member in range(self._group)), strict=True
+            )
+            self._line(k.gep(source, k.mul(starts[0], self["row_source"])), result, places)
+
+    @abstractmethod
+    def _line(self, source: Value, result: Value, rows: Sequence[Range]) -> None:
+        """Writes a group of rows of the result, of which the first begins at `result`, and its window at `source`; of
+        the window at each, the given rows are inside."""
+
+
+LineWriter = Callable[[KernelBuilder], LineFunction]
 
 
 def module_of_lines(target: Target, writers: Mapping[str, LineWriter]) -> Module:

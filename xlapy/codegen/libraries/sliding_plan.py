@@ -1,7 +1,8 @@
 """Which folds of windows are those of libraries: over one or two neighbouring dimensions, with what is behind in lanes.
 
-reduce-window(f(x), init), perhaps divided by a number: by one operation, with f of `sliding_maps`. Sums begin with
-zero; extrema may begin with any number, so that the largest of rectified elements is that of the elements and zero.
+reduce-window(f(x), init), perhaps multiplied or divided by a number: by one operation, with f of `sliding_maps`. Sums
+begin with zero; extrema may begin with any number, so that the largest of rectified elements is that of the elements
+and zero.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from xlapy.hlo.shape import Dims
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 TYPES = (et.F32, et.F64)
 AXES = 2
+MOST_EXPONENT = 64  # of a power of two whose reciprocal is a float of any type
 
 _NO_WINDOW = WindowDimension(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows over `axes` of `images` arrays, each of as many `channels` as lie side by side. Each result is divided by
-    `divisor`."""
+    """Windows over `axes` of `images` arrays, each of as many `channels` as lie side by side. Each result is
+    multiplied by `factor`, or divided by `divisor`."""
 
     operation: str
     type: ElementType
@@ -40,6 +42,7 @@ class Sliding:
     axes: tuple[WindowAxis, WindowAxis]
     channels: int
     init: float
+    factor: float = 1.0
     divisor: float = 1.0
     is_rectified: bool = False
     """`init` stands for the bound of what is at least zero, too."""
@@ -51,8 +54,8 @@ class Sliding:
 
 def sliding_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> Sliding | None:
     """The windows that `root` folds, of what is made from instructions for which `is_source` holds, if it is such."""
-    window, divisor = _divided(root)
-    if window.opcode != "reduce-window" or len(window.operands) != 2 or not divisor:
+    window, factor, divisor = _scaled(root)
+    if window.opcode != "reduce-window" or len(window.operands) != 2:
         return None
     value, init = window.operands
     combiner = sole_operation(window.called[0])
@@ -72,7 +75,7 @@ def sliding_fold(root: Instruction, is_source: Callable[[Instruction], bool]) ->
     if made is None:
         return None
     source, numbers, how = made
-    parts = images, axes, channels, start, divisor, element is not None
+    parts = images, axes, channels, start, factor, divisor, element is not None
     return Sliding(combiner.opcode, value.shape.type, source, *parts, how, numbers)
 
 
@@ -145,20 +148,24 @@ def _is_same(number: Any, other: float) -> bool:
     return float(number) == other and math.copysign(1, number) == math.copysign(1, other)
 
 
-def _divided(root: Instruction) -> tuple[Instruction, float]:
-    """What is divided by a number, or multiplied by the reciprocal of a power of two, and that number."""
+def _scaled(root: Instruction) -> tuple[Instruction, float, float]:
+    """What is multiplied or divided by a number, if anything is; and a factor and a divisor, of which one is 1.
+
+    A power of two has an exact reciprocal: to divide takes as long as to sum up a dozen elements."""
     if root.opcode not in ("divide", "multiply"):
-        return root, 1.0
+        return root, 1.0, 1.0
     value, other = root.operands
     if other.opcode == "broadcast":
         (other,) = other.operands
     if other.opcode != "constant" or not (other.shape.is_scalar or other.attributes["literal"].is_splat):
-        return root, 1.0
+        return root, 1.0, 1.0
     number = float(other.attributes["literal"].scalar())
-    if root.opcode == "divide":
-        return value, number if math.isfinite(number) else 0.0
+    if not math.isfinite(number) or not number:
+        return root, 1.0, 1.0
+    if root.opcode == "multiply":
+        return value, number, 1.0
     mantissa, exponent = math.frexp(number)
-    return value, 1 / number if mantissa == 0.5 and abs(exponent) < 64 else 0.0
+    return (value, 1 / number, 1.0) if mantissa == 0.5 and abs(exponent) < MOST_EXPONENT else (value, 1.0, number)
 
 
 def _parts(

@@ -11,6 +11,9 @@ from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
+from xlapy.codegen.libraries.depthwise_gradient import call_of_depthwise_gradient
+from xlapy.codegen.libraries.depthwise_planes import call_of_depthwise_planes
+from xlapy.codegen.libraries.depthwise_planes_gradient import call_of_depthwise_planes_gradient
 from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.hlo.graph import Instruction
 
@@ -30,9 +33,20 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("convolution")
 def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
-    call = call_of_depthwise(instruction, situation.target)
+    target = situation.target
+    calls = (call_of_depthwise, call_of_depthwise_planes, call_of_depthwise_planes_gradient)
+    call = next(filter(None, (find(instruction, target) for find in calls)), None)
     if call is not None:
         return Kernel(call.units, call.unit_bytes, call.call, least_units=call.least_units)
+    gradient = call_of_depthwise_gradient(instruction, situation.target)
+    if gradient is not None:
+        return Kernel(
+            gradient.units,
+            gradient.unit_bytes,
+            gradient.pieces,
+            shared_bytes=gradient.scratch_bytes,
+            finish=gradient.add,
+        )
     plan = plan_convolution(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
