@@ -410,6 +410,24 @@ def test_wide_blocks_fold_in_the_order_of_narrow_ones(
         assert_same(found, wanted)
 
 
+@pytest.mark.parametrize("columns", [64, 144, 5008])
+def test_columns_in_memory_are_the_same_wherever_an_array_begins(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors begin with the lines of the cache, if rows are whole lines; of 5008 columns those of one block do."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.is_in_memory", lambda *_: True)
+    x = np.random.default_rng(0).normal(size=(1031, columns)).astype(np.float32)
+    executable = xlapy.compile(record(lambda x: fold(x, "add", (0,), 0), x), xlapy.CompileOptions(num_threads=2))
+    room = np.empty(x.nbytes + 128, np.uint8)
+    start = -room.ctypes.data % 64
+    results = []
+    for offset in (0, 4, 16, 60, 64):
+        placed = room[start + offset :][: x.nbytes].view(np.float32).reshape(x.shape)
+        placed[...] = x
+        results.append(executable(placed))
+    np.testing.assert_allclose(results[0], x.sum(0, np.float64), atol=1e-3)
+    assert len({result.tobytes() for result in results}) == 1
+
+
 def test_elements_in_another_shape_are_folded_as_they_lie() -> None:
     x = np.random.default_rng(4).normal(size=(512, 384)).astype(np.float32)
 

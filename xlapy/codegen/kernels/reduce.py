@@ -32,6 +32,7 @@ from xlapy.codegen.kernels.wide_blocks import (
     PAGE_BYTES,
     STREAMS,
     BlockValues,
+    Vector,
     VectorFold,
     WideFold,
     first_column,
@@ -342,17 +343,17 @@ def _across_memory(
     *around, inner = [dim for dim in plan.folded if dims[dim] > 1]
     arrays = fetched_beside(k, arrays, dims, inner, plan.rows)
 
-    def column(number: Value) -> Coordinate:
-        return vector.along_lanes(k.add(first, k.mul(number, plan.lanes)))
+    def lanes_from(column: Value) -> Coordinate:
+        return vector.along_lanes(k.add(first, column))
 
     def body(folded: Mapping[int, Coordinate], _: Sequence[Element]) -> list[Element]:
         def fold(begin: Value, rows: int) -> VectorFold:
             places = [{**positions, **folded, inner: Coordinate(k.add(begin, below))} for below in range(rows)]
 
-            def of_vector(number: Value, state: Sequence[Element]) -> Sequence[Element]:
+            def of_vector(own: Vector, state: Sequence[Element]) -> Sequence[Element]:
                 graph = ElementGraph(vector, arrays)
                 for place in places:
-                    index = _input_index(plan, {**place, last: column(number)})
+                    index = _input_index(plan, {**place, last: lanes_from(own.column)})
                     elements = graph.values([(operand, index) for operand in _inputs(plan)])
                     state = [splat(k, element, plan.lanes) for element in combine.step(state, elements)]
                 return state
@@ -366,7 +367,7 @@ def _across_memory(
     _fold(k, plan, (*around, *(dim for dim in plan.folded if dims[dim] == 1)), [], body, weight=dims[inner])
     with k.loop(0, count) as vectors:
         own = combine.finish(values.load(vectors.index))
-        index = _result_index(plan, {**positions, last: column(vectors.index)})
+        index = _result_index(plan, {**positions, last: lanes_from(k.mul(vectors.index, plan.lanes))})
         store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
 

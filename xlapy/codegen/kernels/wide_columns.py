@@ -26,6 +26,7 @@ from xlapy.codegen.kernels.wide_blocks import (
     MOST_BYTES,
     STREAMS,
     BlockValues,
+    Vector,
     VectorFold,
     WideFold,
     is_in_memory,
@@ -167,10 +168,10 @@ class _WideStrip:
         def fold(begin: Value, rows: int) -> VectorFold:
             places = [Coordinate(k.add(begin, below)) for below in range(rows)]
 
-            def of_vector(vector: Value, state: Sequence[Element]) -> Sequence[Element]:
-                graph = ElementGraph(self.ix, arrays, self._per_column(vector, number, wanted))
+            def of_vector(vector: Vector, state: Sequence[Element]) -> Sequence[Element]:
+                graph = ElementGraph(self.ix, arrays, self._per_column(vector.number, number, wanted))
                 for place in places:
-                    index = self._index(vector, {inner: place})
+                    index = self._index(vector.number, {inner: place})
                     elements = graph.values([(value, index) for value in wanted])
                     state = [
                         splat(k, folded, self.ix.lanes)
