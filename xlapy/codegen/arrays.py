@@ -82,7 +82,7 @@ class Array:
             return self._load_uniform(k, offset, index.mask)
         if index.mask is not None and self._may_be_elsewhere(offset, index.mask, ix.lanes):
             start = k.select(index.mask, offset.start, 0)
-            return replace(self, ahead=0)._load_neighbours(k, replace(offset, start=start), ix.lanes, None)
+            return replace(self, ahead=0)._load_neighbours(k, offset._replace(start=start), ix.lanes, None)
         mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and offset.step == 1:
             return self._load_neighbours(k, offset, ix.lanes, mask)

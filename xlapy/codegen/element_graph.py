@@ -9,7 +9,7 @@ problem.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xlapy.codegen.arrays import Array, zero_element
 from xlapy.codegen.elements import emit_element
@@ -36,12 +36,21 @@ from xlapy.support.errors import InternalError
 from xlapy.support.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """What one instruction needs for one index: elements of operands, and how they make its value."""
 
     operands: Sequence[tuple[Instruction, Index]]
     combine: Callable[[Sequence[Element]], Element]
+
+
+class _Wanted:
+    """An element that somebody needs: what it is made from, how, and what it is when it is made."""
+
+    __slots__ = ("combine", "operands", "value")
+
+    combine: Callable[[Sequence[Element]], Element]
+    operands: Sequence[_Wanted]
+    value: Element
 
 
 class ElementGraph:
@@ -60,12 +69,11 @@ class ElementGraph:
 
     def values(self, requests: Sequence[tuple[Instruction, Index]]) -> list[Element]:
         """The requested elements. Everything between them and the inputs must be element ops."""
-        order, demands = self._demands(requests)
-        values: dict[tuple[Instruction, Index], Element] = {}
+        order, wanted, asked = self._demands(requests)
         for instruction in order:
-            for index, demand in demands[instruction].items():
-                values[instruction, index] = demand.combine([values[request] for request in demand.operands])
-        return [values[request] for request in requests]
+            for element in wanted[instruction].values():
+                element.value = element.combine([operand.value for operand in element.operands])
+        return [element.value for element in asked]
 
     def reads(self, requests: Sequence[tuple[Instruction, Index]], source: Instruction) -> list[Index]:
         """Where `source` is read for the requested elements, of which nothing is computed but places."""
@@ -73,19 +81,17 @@ class ElementGraph:
 
     def _demands(
         self, requests: Sequence[tuple[Instruction, Index]]
-    ) -> tuple[list[Instruction], dict[Instruction, dict[Index, Demand]]]:
-        """Everything that the requests need, operands first, and what each of it needs at which index."""
-        demands: dict[Instruction, dict[Index, Demand]] = {}
+    ) -> tuple[list[Instruction], dict[Instruction, dict[Index, _Wanted]], list[_Wanted]]:
+        """Everything that the requests need, operands first; what of it is wanted at which index; and the elements that
+        were requested."""
         order = between([instruction for instruction, _ in requests], self.is_input)
-        wanted: dict[Instruction, dict[Index, None]] = {}
-        for instruction, index in requests:
-            wanted.setdefault(instruction, {})[index] = None
+        wanted: dict[Instruction, dict[Index, _Wanted]] = {instruction: {} for instruction in order}
+        asked = [wanted[instruction].setdefault(index, _Wanted()) for instruction, index in requests]
         for instruction in reversed(order):
-            demands[instruction] = {index: self._demand(instruction, index) for index in wanted.get(instruction, ())}
-            for demand in demands[instruction].values():
-                for operand, index in demand.operands:
-                    wanted.setdefault(operand, {})[index] = None
-        return order, demands
+            for index, element in wanted[instruction].items():
+                operands, element.combine = self._demand(instruction, index)
+                element.operands = [wanted[operand].setdefault(at, _Wanted()) for operand, at in operands]
+        return order, wanted, asked
 
     def scalar(self, instruction: Instruction) -> Element:
         """The value of a rank-0 instruction, needed to work out indices."""

@@ -13,15 +13,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Operand, Value
 
 MOST_REACH = 1 << 31  # what 32 bits hold as a number that is not negative
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
+class Coordinate(NamedTuple):
     """Position `start + step * lane` in one dimension, plus `vector[lane]` if that is set.
 
     The vector holds 64 bits in each lane, or, if its numbers are known to lie in [0, reach), 32. `bounds` are known to
@@ -43,8 +42,7 @@ class Coordinate:
         return self.bounds is not None and self.bounds.start >= 0 and self.bounds.stop <= size
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(NamedTuple):
     """One coordinate per dimension of an array of `dims`; `linear` is the row-major element number, if known.
 
     At least one of the two is there; `coordinates` of a linear index are computed when somebody asks
@@ -54,6 +52,11 @@ class Index:
     coordinates: tuple[Coordinate, ...] | None
     linear: Coordinate | None = None
     mask: Value | None = None  # i1, one lane or as many as the kernel has
+
+    def __hash__(self) -> int:
+        """What mostly tells indices apart at which one kernel needs an instruction."""
+        moving = self.linear or (self.coordinates[-1] if self.coordinates else None)
+        return hash(moving.start.text) if moving else 0
 
 
 def _depth(coordinate: Coordinate) -> int:
@@ -120,7 +123,7 @@ class Indexing:
         bounds = None
         if coordinate.bounds is not None and isinstance(amount, int):
             bounds = range(coordinate.bounds.start + amount, coordinate.bounds.stop + amount)
-        return replace(coordinate, start=self.k.add(coordinate.start, amount), bounds=bounds)
+        return coordinate._replace(start=self.k.add(coordinate.start, amount), bounds=bounds)
 
     def scale(self, coordinate: Coordinate, factor: int) -> Coordinate:
         if factor == 1:

@@ -100,7 +100,10 @@ class Arithmetic(Conversions):
     # Binary operations
 
     def _integer(self, operation: str, a: Operand, b: Operand) -> Value:
-        a, b = self._pair(a, b)
+        return self._integers(operation, *self._pair(a, b))
+
+    def _integers(self, operation: str, a: Value, b: Value) -> Value:
+        """The same for operands of one type."""
         if a.type.is_float:
             raise InternalError(f"{operation} needs integers, not {a.type.text}")
         if a.constant is not None and b.constant is None and operation in _COMMUTATIVE:
@@ -180,15 +183,15 @@ class Arithmetic(Conversions):
 
     def add(self, a: Operand, b: Operand) -> Value:
         a, b = self._pair(a, b)
-        return self._float("fadd", a, b) if a.type.is_float else self._integer("add", a, b)
+        return self._float("fadd", a, b) if a.type.is_float else self._integers("add", a, b)
 
     def sub(self, a: Operand, b: Operand) -> Value:
         a, b = self._pair(a, b)
-        return self._float("fsub", a, b) if a.type.is_float else self._integer("sub", a, b)
+        return self._float("fsub", a, b) if a.type.is_float else self._integers("sub", a, b)
 
     def mul(self, a: Operand, b: Operand) -> Value:
         a, b = self._pair(a, b)
-        return self._float("fmul", a, b) if a.type.is_float else self._integer("mul", a, b)
+        return self._float("fmul", a, b) if a.type.is_float else self._integers("mul", a, b)
 
     def div(self, a: Operand, b: Operand) -> Value:
         """Float division."""

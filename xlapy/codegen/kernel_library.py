@@ -11,6 +11,7 @@ import numpy as np
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.kernels.effort import work_in
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS, emit_epilogue, plan_epilogue
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, streamed_bytes
 from xlapy.codegen.kernels.makers import SCRATCH_ALIGNMENT, Kernel, Situation, aligned
@@ -75,11 +76,13 @@ class KernelLibrary:
     target: Target
     functions: RegionFunctions
     constants: int  # of the program, without tables of kernels
+    whole: Computation  # what runs once
     known: dict[Hashable, NativeKernel] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
     """Constants that code reads; the program has them behind those of its module."""
 
     shared_tables: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
+    work_of_whole: float | None = None
     names: int = 0
     written: int = 0
     """Kernels that are different. Some with different names turn out to be the same code."""
@@ -97,13 +100,19 @@ class KernelLibrary:
         quick_key = ("quick", key)
         found = self.known.get(key) or (self.known.get(quick_key) if runs_once else None)
         if found is None:
-            situation = Situation(self.target, bool(overwritten), plans, runs_once, part, leaving_bytes)
+            work = self._work_of_whole
+            situation = Situation(self.target, bool(overwritten), plans, runs_once, part, leaving_bytes, work)
             kernel = kernel_for(instruction, situation)
             found = self._write(instruction, kernel, overwritten)
             # What a library is told of a reduce may depend on more than the key: on the constant that it begins with.
             if found.call is None or instruction.opcode == "fusion":
                 self.known[quick_key if kernel.is_for_once else key] = found
         return found
+
+    def _work_of_whole(self) -> float:
+        if self.work_of_whole is None:
+            self.work_of_whole = work_in(self.whole)
+        return self.work_of_whole
 
     def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
         """The function that a matrix product calls for what a fusion has behind it, and what an element of that takes,

@@ -105,7 +105,8 @@ def emit_program(
         )
         inner.emit(region, name, is_entry=False)
 
-    library = KernelLibrary(kernels, glue, target, RegionFunctions(plan.functions, write_function), len(plan.constants))
+    functions = RegionFunctions(plan.functions, write_function)
+    library = KernelLibrary(kernels, glue, target, functions, len(plan.constants), module.entry)
     sites = RuntimeSites(library.combine)
     pointers = {
         Home.PARAMETER: _pointer_numbers(module, plan, results=False),

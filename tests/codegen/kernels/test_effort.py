@@ -106,6 +106,14 @@ def test_what_is_small_is_light() -> None:
     assert not is_light(program(SMALL.replace("r =", "ROOT r =").replace("20", "9000")))
 
 
+def test_what_is_a_small_part_of_the_program_is_light() -> None:
+    """A better kernel for it would not be noticed beside the rest."""
+    alone = SMALL.replace("20", "9000")
+    rest = "y = f32[3000,5000] parameter(1)  n = f32[3000,5000] sine(y)  ROOT t = tuple(r, n)"
+    assert is_light(program(f"{alone}  {rest}"))
+    assert not is_light(program(f"{alone}  {rest}".replace("3000,5000", "3000,50")))
+
+
 def test_what_widens_is_not_light() -> None:
     assert not is_light(program("x = bf16[200,200] parameter(0)  ROOT y = f32[200,200] convert(x)"))
 
@@ -146,6 +154,21 @@ def test_what_waits_for_memory_is_light() -> None:
     e = np.exp(x[:50].astype(np.float64) - x[:50].max(1, keepdims=True))
     np.testing.assert_allclose(found[:50], e / e.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(found.sum(1, dtype=np.float64), 1, rtol=1e-5)
+
+
+SPREAD = """x = f32[{rows},1024] parameter(0)  z = f32[] constant(0)
+    m = f32[1024] reduce(x, z), dimensions={{0}}, to_apply=sum
+    n = f32[{rows},1024] broadcast(m), dimensions={{1}}  d = f32[{rows},1024] subtract(x, n)
+    a = f32[{rows},1024] abs(d)  ROOT r = f32[1024] reduce(a, z), dimensions={{0}}, to_apply=sum"""
+
+
+def test_what_folds_columns_and_waits_for_memory_is_light() -> None:
+    """Where there are registers for its strips."""
+    text = program(SPREAD.format(rows=2 * ROWS))
+    assert is_light(text) == HAS_ROOM
+    assert not is_light(program(SPREAD.format(rows=ROWS // 16)))
+    x = np.random.default_rng(3).integers(-1, 2, (2 * ROWS, 1024)).astype(np.float32)  # of which sums are exact
+    np.testing.assert_array_equal(xlapy.compile(text)(x), np.abs(x - x.sum(0)).sum(0, dtype=np.float64))
 
 
 @pytest.mark.usefixtures("no_libraries")

@@ -11,7 +11,7 @@ operand's value, or its negation ...).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xlapy.codegen.elements.ranges import is_exactly_scaled, note_range
 from xlapy.codegen.ir import IRType, KernelBuilder
@@ -22,8 +22,7 @@ from xlapy.hlo.ops import OPS
 from xlapy.support.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
-class Emission:
+class Emission(NamedTuple):
     """What an element emitter works with: the builder, the instruction, and how many lanes."""
 
     k: KernelBuilder

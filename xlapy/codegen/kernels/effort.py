@@ -9,7 +9,7 @@ anyway, go without (`Kernel.is_light`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from xlapy.codegen.kernels.functions import ROOMY_REGISTERS, ROOTS
 from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
@@ -17,12 +17,13 @@ from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.cost import TRANSCENDENTAL, arithmetic_cost, traffic
 from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
 LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
+LEAST_PARTS = 24  # of a program's work: of less than one of so many, what the passes save is no hundredth of the whole
 
 COUNTED = frozenset({"parameter", "constant", "tuple", "iota", "reduce"})
 """Ops whose work is known, and whose kernels have no more than a loop in a loop, beside those of every element."""
@@ -36,7 +37,7 @@ PLAIN_TYPES = frozenset({et.F32, et.F64})
 WIDE_TYPES = frozenset({et.F32, et.F64, et.S32, et.U32, et.S64, et.U64, et.PRED})
 """Types that instructions have as they are. LLVM 22 fails on what widens and narrows others if it does not optimize."""
 
-MOST_WORK_PER_BYTE = 8  # operations that hide behind memory: a function of each element that is read, and some more
+MOST_WORK_PER_BYTE = 9  # operations that hide behind memory: a function of each element that is read, and some more
 
 BROKEN_UP = frozenset({"sine", "cosine"})
 """Functions that call a library where a lane needs it. The loop around them is several blocks, of which LLVM looks at
@@ -98,24 +99,39 @@ def _has_long_rows(
     return all(array.type in types and (is_linear or array.rank < 2 or array.dims[-1] >= least) for array in arrays)
 
 
-def is_small(instruction: Instruction) -> bool:
-    """Whether one run of the kernel takes so little that a better one would not be noticed."""
+def is_small(instruction: Instruction, whole: Callable[[], float] = lambda: 0) -> bool:
+    """Whether one run of the kernel takes so little that a better one would not be noticed: a fraction of a
+    microsecond, or hardly a part of the `whole` work around it."""
     insides = list(_inside(instruction))
     if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
         return False
-    if any(leaf.type is et.PRED for inside in insides for leaf in inside.shape.leaves()) and any(map(_moves, insides)):
-        return False  # LLVM 22 fails on some orders of bytes, too
-    values = (*instruction.operands, *_all_inside(instruction))
-    if any(leaf.type not in WIDE_TYPES for value in values for leaf in value.shape.leaves()):
+    if not _survives_unoptimized(instruction):
         return False
-    return sum(map(_work, insides)) <= LIGHT_WORK
+    work = sum(map(_work, insides))
+    return work <= LIGHT_WORK or work <= whole() / LEAST_PARTS
+
+
+def work_in(computation: Computation) -> float:
+    """Operations at least. What computes much for each element that it moves counts as moving it: nobody knows here how
+    fast it is. Loops and calls do not count at all."""
+    return sum(_least_work(i) for i in computation if Trait.CONTROL not in i.spec.traits)
+
+
+def _least_work(instruction: Instruction) -> float:
+    if Trait.RUNTIME in instruction.spec.traits or instruction.opcode in NO_WORK:
+        return 0
+    insides = list(_inside(instruction))
+    if all(map(_is_counted, insides)):
+        return sum(map(_work, insides))
+    return sum(leaf.size for value in (*instruction.operands, instruction) for leaf in _leaves(value))
 
 
 def is_bound_by_memory(instruction: Instruction, target: Target) -> bool:
-    """Whether a chain over rows waits for memory, however good its kernel is: measured on softmax and what is like it.
-
-    Kernels over columns are not like it, which keep strips in registers."""
-    if not _is_chain_over_rows(instruction):
+    """Whether folds wait for memory, however good their kernel is: measured on softmax, and, over columns, on means,
+    variances and gradients. With 16 registers what folds columns is up to a twentieth slower; loops are up to a tenth
+    slower with 32, too."""
+    is_roomy = target.vector_registers >= ROOMY_REGISTERS
+    if not (_is_chain(instruction) if is_roomy else _is_chain_over_rows(instruction)):
         return False
     moved = sum(leaf.bytes for value in (*instruction.operands, instruction) for leaf in _leaves(value))
     work = sum(map(_work, _inside(instruction)))
@@ -134,15 +150,30 @@ def is_mostly_one_function(instruction: Instruction, target: Target) -> bool:
 
 
 def _is_chain_over_rows(instruction: Instruction) -> bool:
-    """Whether a kernel folds rows, and nothing else, of numbers that instructions have as they are."""
-    insides = list(_inside(instruction))
-    reduces = [inside for inside in insides if inside.opcode == "reduce"]
-    if not reduces or not all(_folds_rows(reduce) for reduce in reduces):
+    """Whether a kernel folds rows, and nothing else."""
+    return _is_chain(instruction) and all(map(_folds_rows, _reduces(instruction)))
+
+
+def _is_chain(instruction: Instruction) -> bool:
+    """Whether a kernel folds, and nothing else, numbers that instructions have as they are."""
+    if not _reduces(instruction) or not _survives_unoptimized(instruction):
         return False
+    return not any(region_functions(inside) or not _is_counted(inside) for inside in _inside(instruction))
+
+
+def _survives_unoptimized(instruction: Instruction) -> bool:
+    """Whether LLVM makes code of a kernel that it does not optimize. LLVM 22 fails on what widens and narrows numbers,
+    and on some orders of bytes."""
     values = (*instruction.operands, instruction, *_all_inside(instruction))
     if any(leaf.type not in WIDE_TYPES for value in values for leaf in _leaves(value)):
         return False
-    return not any(region_functions(inside) or not _is_counted(inside) for inside in insides)
+    insides = list(_inside(instruction))
+    has_masks = any(leaf.type is et.PRED for inside in insides for leaf in inside.shape.leaves())
+    return not (has_masks and any(map(_moves, insides)))
+
+
+def _reduces(instruction: Instruction) -> list[Instruction]:
+    return [inside for inside in _inside(instruction) if inside.opcode == "reduce"]
 
 
 def _folds_rows(reduce: Instruction) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from xlapy.codegen.arrays import Placement
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -93,7 +92,7 @@ def emit_padded_row(
     outer = RowWalk.as_they_lie(shape).outer_positions(k, shape, row)
     inner, size = inner_dim(shape), inner_size(shape)
     inside = [_is_within(k, outer[dim], positions) for dim, positions in interior.items() if dim != inner]
-    bounded = {dim: replace(at, bounds=interior.get(dim)) for dim, at in outer.items()}
+    bounded = {dim: at._replace(bounds=interior.get(dim)) for dim, at in outer.items()}
     along = interior.get(inner, range(size))
 
     def edge(begin: int, end: int, distance: int) -> None:
@@ -153,7 +152,7 @@ def emit_part(
     bounds = part if len(part) < inner_size(shape) else None
 
     def along_row(ix: Indexing, position: Value, placement: Placement | None) -> None:
-        along = replace(ix.along_lanes(position), bounds=bounds)
+        along = ix.along_lanes(position)._replace(bounds=bounds)
         step(ix, place_in_row(shape, outer, along), placement)
 
     def vector(ix: Indexing, position: Value) -> None:

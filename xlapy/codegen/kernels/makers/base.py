@@ -70,8 +70,8 @@ class Kernel(Record):
 class Situation(Record):
     """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, what
     memory region functions need, whether it runs once per call of the program, or perhaps in a loop, of how many rows
-    at a time if not of all that it has, and how many bytes its results and others are that nobody reads before the call
-    ends (0 if somebody reads its own)."""
+    at a time if not of all that it has, how many bytes its results and others are that nobody reads before the call
+    ends (0 if somebody reads its own), and how much work all is that runs once (counted when somebody asks)."""
 
     target: Target
     in_place: bool
@@ -79,6 +79,7 @@ class Situation(Record):
     runs_once: bool = False
     part: int = 0
     leaving_bytes: int = 0
+    whole_work: Callable[[], float] = lambda: 0
 
 
 def kernel_of_call(call: LibraryCall, units: int, operands: Sequence[Instruction], root: Instruction) -> Kernel:
