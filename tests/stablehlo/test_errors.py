@@ -73,6 +73,7 @@ MALFORMED = [
     ("func.func @main(%x: tensor<2xf32) { return }", "not closed"),
     ("func.func @main(%x: tensor<99999999999999999999xf32>) { return }", "too large"),
     ("func.func @main(%x: tensor<?xf32, #stablehlo.bounds<2, 3>>) { return }", "2 bounds for 1 dimensions"),
+    ("func.func @main(%x: tensor<?xf32, #stablehlo.bounds<-4>>) { return }", "a bound is a number or `?`"),
     ("func.func @main(%x: i32) { return }", "expected the type of a value"),
     ("func.func @main(%x: tensor<f32>, %x: tensor<f32>) { return }", "one name"),
     ("func.func @main() { return", "expected an operation or `}`, found the end of the text"),
@@ -110,6 +111,12 @@ MALFORMED = [
         "`iota_dimension`, an integer, which is missing",
     ),
     ("func.func @main() { %0 = stablehlo.constant dense<1> return }", "expected `:`"),
+    ("func.func @main() { %0 = stablehlo.constant dense<2> : tensor<2xi1> return }", "2 does not fit"),
+    (
+        'func.func @main() { %0 = "stablehlo.iota"() {iota_dimension = 0 : i64, iota_dimension = 1 : i64} '
+        ": () -> tensor<2x2xf32> return }",
+        "the attribute 'iota_dimension' is given twice",
+    ),
     ("func.func @main() { return ^bb1: return }", "second block"),
     (
         "func.func @main(%x: tensor<2xf32>, %z: tensor<f32>) { %0 = stablehlo.reduce(%x init: %z) "

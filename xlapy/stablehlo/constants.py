@@ -14,6 +14,7 @@ import numpy as np
 
 from xlapy.hlo.element_types import ElementType, real_part_type
 from xlapy.hlo.literal import Literal
+from xlapy.hlo.rounding import rounded
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.types import type_text
 from xlapy.support.errors import ParseError
@@ -127,7 +128,7 @@ def _decimal(words: list[str], element_type: ElementType) -> Array:
     except ValueError:
         wrong = next((word for word in words if not _is_decimal(word, element_type)), words[0])
         raise _wrong_element(wrong, element_type) from None
-    return _wrapped(values, element_type) if element_type.is_integer else _rounded(values, element_type)
+    return _wrapped(values, element_type) if element_type.is_integer else rounded(values, element_type)
 
 
 def _is_decimal(word: str, element_type: ElementType) -> bool:
@@ -159,8 +160,7 @@ def _element(word: str, element_type: ElementType) -> bool | int | float | bytes
             raise _wrong_element(word, element_type)
         if len(word) > _MAX_INTEGER_DIGITS:
             raise _wrong_element(word, element_type)
-        number = int(word, 16 if hexadecimal else 10)
-        return bool(number) if element_type.bits == 1 else number
+        return _integer(int(word, 16 if hexadecimal else 10), element_type)
     if hexadecimal:
         bits = int(word, 16)
         if bits >> element_type.bits or word[0] == "-":
@@ -172,19 +172,22 @@ def _element(word: str, element_type: ElementType) -> bool | int | float | bytes
 _MAX_INTEGER_DIGITS = 40
 
 
+def _integer(number: int, element_type: ElementType) -> bool | int:
+    """A number of any size, or a boolean: signless text has two ways to say that its one bit is set."""
+    if element_type.bits > 1:
+        return number
+    if number not in (-1, 0, 1):
+        raise ParseError(f"{number} does not fit in an element of type {element_type}")
+    return number != 0
+
+
 def _float_array(values: list[Any], element_type: ElementType) -> Array:
     decimals = [0.0 if isinstance(value, bytes) else value for value in values]
-    array = _rounded(np.array(decimals, np.float64), element_type)
+    array = rounded(np.array(decimals, np.float64), element_type)
     for position, value in enumerate(values):
         if isinstance(value, bytes):
             array[position] = np.frombuffer(value, element_type.dtype.newbyteorder("<"))[0]
     return array
-
-
-def _rounded(values: Array, element_type: ElementType) -> Array:
-    """The nearest floats; what is too large becomes infinite, which is no cause for numpy to warn."""
-    with np.errstate(over="ignore"):
-        return values.astype(element_type.dtype)
 
 
 def _wrapped(values: Array, element_type: ElementType) -> Array:

@@ -261,7 +261,8 @@ class Reader:
         found: Attributes = {}
         texts = self.texts
         while texts[self.index] != closing:
-            token = texts[self.index]
+            place = self.index
+            token = texts[place]
             if token.startswith('"'):
                 name = self.string()
             elif token[:1].isalpha() or token.startswith("_"):
@@ -269,6 +270,8 @@ class Reader:
                 self.index += 1
             else:
                 raise self.expected(f"the name of an attribute or `{closing}`")
+            if name in found:
+                self.fail(f"the attribute {name!r} is given twice", place)
             found[name] = self.nested(self.typed_attribute) if self.accept("=") else True
             if not self.accept(","):
                 break

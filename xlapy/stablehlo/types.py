@@ -40,7 +40,7 @@ _TENSOR = re.compile(
 _PLAIN = re.compile(r"tensor<((?:[0-9]{1,18}+x)*+)([a-z][A-Z0-9a-z]*+)>")
 """Static sizes and a simple element type, without spaces, as printers write them."""
 
-_BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bounds\s*=\s*\[)([0-9?,\s]*)\]?>\s*")
+_BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bounds\s*=\s*\[)([^<>]*?)\]?>\s*")
 
 
 def tensor_type(text: str, aliases: Mapping[str, Type] | None = None) -> Shape:
@@ -83,7 +83,7 @@ def _bounded(element_type: ElementType, dims: list[int], encoding: str, text: st
     match = _BOUNDS.fullmatch(encoding)
     if match is None:
         return Shape.array(element_type, dims)
-    bounds = [bound.strip() for bound in match[1].split(",")]
+    bounds = [bound.strip() for bound in match[1].split(",")] if dims or match[1].strip() else []
     if len(bounds) != len(dims):
         raise ParseError(f"{_shortened(text)} has {len(bounds)} bounds for {len(dims)} dimensions")
     if not all(bound == "?" or (bound.isdecimal() and len(bound) <= _MAX_DIGITS) for bound in bounds):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xlapy.hlo.element_types import F8E8M0FNU, ElementType, element_type_of, real_part_type
+from xlapy.hlo.rounding import round_to_narrow
 
 Array = np.ndarray[Any, Any]
 
@@ -39,31 +40,9 @@ def narrow(array: Array, target: ElementType) -> Array:
     if array.dtype == target.dtype:
         return array
     if target.is_narrow_float:
-        return _round_to_narrow(array, target)
+        return round_to_narrow(array, target)
     with np.errstate(all="ignore"):
         return array.astype(target.dtype)
-
-
-def _round_to_narrow(array: Array, target: ElementType) -> Array:
-    """To a float narrower than f32. From f64 by way of f32 rounded to odd, so that nothing is rounded twice.
-
-    NaN loses its sign, which would else become that of the zero that stands for it in a type without NaN."""
-    with np.errstate(all="ignore"):
-        if array.dtype == np.float64:
-            array = _f32_rounded_to_odd(array)
-        single = array.astype(np.float32, copy=False)
-        return np.where(np.isnan(single), np.float32(np.nan), single).astype(target.dtype)
-
-
-def _f32_rounded_to_odd(array: Array) -> Array:
-    """f64 to f32, where an inexact result is the neighbour with an odd last bit: it remembers on which side it was."""
-    single = np.asarray(array.astype(np.float32))
-    back = single.astype(np.float64)
-    inexact = (back != array) & ~np.isnan(array)
-    too_far = inexact & (np.abs(back) > np.abs(array))
-    truncated = np.where(too_far, np.nextafter(single, np.float32(0)), single).astype(np.float32)
-    bits = truncated.view(np.uint32)
-    return np.where(inexact, bits | np.uint32(1), bits).astype(np.uint32).view(np.float32)
 
 
 # -- conversion ----------------------------------------------------------------------------------------------------
@@ -111,10 +90,10 @@ def _to_float(array: Array, target: ElementType) -> Array:
         return array.astype(target.dtype)
     source = element_type(array)
     if source.is_narrow_float:
-        return _round_to_narrow(widen(array), target)
+        return round_to_narrow(widen(array), target)
     if source.bits == 64 and source.is_integer:
-        return _round_to_narrow(_f64_rounded_to_odd(array), target)
-    return _round_to_narrow(array.astype(np.float64), target)
+        return round_to_narrow(_f64_rounded_to_odd(array), target)
+    return round_to_narrow(array.astype(np.float64), target)
 
 
 def _f64_rounded_to_odd(array: Array) -> Array:

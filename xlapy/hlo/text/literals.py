@@ -15,6 +15,7 @@ import numpy as np
 
 from xlapy.hlo.element_types import ElementType, real_part_type
 from xlapy.hlo.literal import Literal
+from xlapy.hlo.rounding import rounded
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.lexer import Lexer
 
@@ -247,8 +248,7 @@ def _floats(element_type: ElementType, flat: str, parts: Sequence[str]) -> np.nd
             if not re.fullmatch(r"\s*[-+]?(?:inf|nan(?::[0-9a-f]+)?|[0-9.]+(?:e[-+]?[0-9]+)?)\s*", part, re.I):
                 return index, f"{part.strip()[:40]!r} is not a number"
         return 0, "this is not a list of numbers"
-    with np.errstate(all="ignore"):
-        values = wide.astype(element_type.dtype)
+    values = rounded(wide, element_type)
     lost = np.flatnonzero(~_represented(values, wide, element_type)).tolist()
     lost += [index for index in np.flatnonzero(np.isinf(wide)).tolist() if "inf" not in parts[index].lower()]
     if lost:
