@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -80,6 +81,27 @@ def test_what_the_other_type_cannot_represent_is_an_error(element_type: str, val
     with pytest.raises(ShapeError, match="cannot represent the Python scalar") as caught:
         ops.Eq(parameter(element_type, 3), value)
     assert caught.value.rule == "weak-scalar"
+
+
+@pytest.mark.parametrize(
+    ("element_type", "value", "told"),
+    [
+        ("uint8", 256, "np.int32(...)"),
+        ("s32", 2.5, "np.float32(...)"),
+        ("s32", 2**31, "np.int64(...)"),
+        ("s64", 2**63, "np.uint64(...)"),
+        ("f32", 1e300, "np.float64(...)"),
+        ("f32", 10**40, "np.float64(...)"),
+        ("f32", 1j, "np.complex64(...)"),
+        ("c64", 1e300j, "np.complex128(...)"),
+        ("f64", 10**400, None),
+    ],
+)
+def test_a_type_that_has_the_value_is_named(element_type: str, value: Any, told: str | None) -> None:
+    with pytest.raises(ShapeError, match="cannot represent the Python scalar") as caught:
+        ops.Eq(parameter(element_type, 3), value)
+    found = re.search(r"such as (.*), and convert", caught.value.message)
+    assert (found and found[1]) == told
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import operator
+import pickle
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -255,13 +258,81 @@ def test_sharding_annotations_pass_through() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (jax.grad(xlapy.jax.jit(jnp.sum)), "put the transformation inside"),
         (lambda x: jax.ffi.ffi_call("nobody_has_this", x)(x), "nobody_has_this.*CompileOptions"),
     ],
 )
 def test_what_cannot_run_is_refused_before_it_does(function: Any, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         xlapy.jax.jit(function)(VECTOR)
+
+
+@pytest.mark.parametrize("transformed", [jax.grad, jax.vmap, jax.jit, lambda f: functools.partial(jax.eval_shape, f)])
+def test_transformations_around_the_function_are_refused(transformed: Any) -> None:
+    """XLA would run them, without a word."""
+    with pytest.raises(UnsupportedError, match=r"put the transformation inside.*__wrapped__"):
+        transformed(xlapy.jax.jit(jnp.sum))(VECTOR)
+
+
+def test_functions_within_functions_become_part_of_them() -> None:
+    @xlapy.jax.jit
+    def inner(x: Any) -> Any:
+        return {"sum": jnp.sum(jnp.sin(x))}
+
+    scaled = xlapy.jax.jit(lambda x, n: x * n, static_argnums=1)
+
+    def function(x: Any, plus: Any = inner, times: Any = scaled) -> Any:
+        slopes = jax.grad(lambda x: plus(x)["sum"])(x)
+        of_rows = jax.vmap(plus)(jnp.stack([x, 2 * x]))
+        return slopes, of_rows, times(x, 3), times(jnp.ones(3), 2)
+
+    def plain(x: Any) -> Any:
+        return function(x, inner.__wrapped__, scaled.__wrapped__)
+
+    got, wanted = xlapy.jax.jit(function)(VECTOR), jax.jit(plain)(VECTOR)
+    assert jax.tree.structure(got) == jax.tree.structure(wanted)
+    for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    assert inner(VECTOR)["sum"].dtype == np.float32  # and is a function of its own still
+    assert inner.cache_size() == 1
+
+
+def test_a_function_within_another_may_use_its_values() -> None:
+    def function(x: Any) -> Any:
+        return xlapy.jax.jit(lambda: x + 1)() + xlapy.jax.jit(lambda y: x * y)(np.float32(2))
+
+    np.testing.assert_array_equal(xlapy.jax.jit(function)(VECTOR), VECTOR * 3 + 1)
+
+
+def test_without_a_function_it_is_a_decorator() -> None:
+    @xlapy.jax.jit(static_argnames="n", options=CompileOptions(num_threads=1))
+    def times(x: Any, n: int) -> Any:
+        return x * n
+
+    np.testing.assert_array_equal(times(VECTOR, n=3), VECTOR * 3)
+    assert times.executable(VECTOR, n=3).options.num_threads == 1
+
+
+@xlapy.jax.jit
+def decorated(x: Any) -> Any:
+    return x + 1
+
+
+def test_copies_and_pickles() -> None:
+    assert copy.copy(decorated) is decorated and copy.deepcopy(decorated) is decorated
+    assert pickle.dumps(decorated).count(b"decorated") == 1  # its name
+    assert type(decorated).__reduce__(decorated) == "decorated"
+    times = pickle.loads(pickle.dumps(xlapy.jax.jit(operator.mul, static_argnums=1, results="jax")))
+    assert isinstance(times(VECTOR, 3), jax.Array)
+    np.testing.assert_array_equal(times(VECTOR, 3), VECTOR * 3)
+
+
+def test_references_of_its_own() -> None:
+    def function(x: Any) -> Any:
+        sum_of_squares = jax.new_ref(jnp.zeros((), x.dtype))
+        jax.lax.fori_loop(0, 3, lambda i, _: sum_of_squares.__setitem__(..., sum_of_squares[...] + x[i] ** 2), None)
+        return sum_of_squares[...]
+
+    np.testing.assert_allclose(xlapy.jax.jit(function)(VECTOR), (VECTOR**2).sum(), rtol=1e-6)
 
 
 def test_references_are_refused() -> None:
@@ -314,6 +385,17 @@ def test_custom_calls_get_their_layouts() -> None:
 def test_leaves_that_are_no_arrays_are_refused() -> None:
     with pytest.raises(ArgumentError, match="a str is not an array or a scalar; make the argument static"):
         xlapy.jax.jit(lambda x: x)("text")
+    for array, told in [
+        (np.array([1, "a"], object), "no arrays of object"),
+        (np.array(["text"]), "no arrays of str"),
+        (np.array(["2026"], "datetime64[s]"), "no arrays of datetime64"),
+        (np.zeros(2, [("x", "f4")]), "no arrays of void"),
+        (VECTOR.astype(">f4"), r"no '>f4' arrays; .astype\('float32'\)"),
+        (np.ma.array(VECTOR, mask=[True, False, False]), r"masked; .filled"),
+        (jax.ShapeDtypeStruct((3,), np.float32), "has no values to call with"),
+    ]:
+        with pytest.raises(ArgumentError, match=told):
+            xlapy.jax.jit(lambda x: x)(array)
     with pytest.raises(ArgumentError, match="compiles functions, not a int"):
         xlapy.jax.jit(3)
     with pytest.raises(ArgumentError, match="'numpy' or 'jax'"):
@@ -331,6 +413,7 @@ def test_leaves_that_are_no_arrays_are_refused() -> None:
         ("num_threads", r"options=xlapy\.CompileOptions\(num_threads=\.\.\.\)"),
         ("opt_level", "there are no levels"),
         ("keep_unused", "all arguments are kept"),
+        ("compiler_options", r"options=xlapy\.CompileOptions"),
         ("frobnicate", "'frobnicate'$"),
     ],
 )

@@ -13,7 +13,7 @@ import xlapy
 from tests.xla_client.running import f32
 from xlapy import ParseError, UnsupportedError, xla_client
 from xlapy.support.errors import ArgumentError
-from xlapy.xla_client import ops
+from xlapy.xla_client import _xla, ops, xla_bridge
 
 
 def negation() -> xla_client.XlaComputation:
@@ -268,3 +268,38 @@ def test_programs_of_the_other_interface_are_compiled() -> None:
     for form in (program, program.module):
         (result,) = client.compile(form).execute([client.buffer_from_pyval(np.ones(2, np.float32))])
         assert np.asarray(result).tolist() == [2, 2]
+
+
+def test_capsules_of_dlpack() -> None:
+    backend = xla_client.make_cpu_client()
+    device = backend.devices()[0]
+    given = np.arange(4, dtype=np.float32)
+    from_device = _xla.dlpack_managed_tensor_to_buffer(given.__dlpack__(), device)
+    assert from_device.unsafe_buffer_pointer() == given.ctypes.data  # shared, not copied
+    assert from_device.device() is device
+    kept = backend.buffer_from_pyval(given)
+    again = _xla.dlpack_managed_tensor_to_buffer(_xla.buffer_to_dlpack_managed_tensor(kept), backend, None)
+    np.testing.assert_array_equal(np.asarray(again), given)
+    assert not kept.is_deleted()
+    _xla.buffer_to_dlpack_managed_tensor(kept, take_ownership=True)
+    assert kept.is_deleted()
+
+
+def test_the_old_bridge() -> None:
+    backend = xla_bridge.get_backend("cpu")
+    assert backend is xla_client.get_local_backend() and xla_bridge.get_backend(backend) is backend
+    assert (xla_bridge.device_count(), xla_bridge.process_index(), xla_bridge.default_backend()) == (1, 0, "cpu")
+    assert xla_bridge.devices() == xla_bridge.local_devices() == list(xla_bridge.backends()["cpu"].devices())
+    with pytest.raises(UnsupportedError, match="no backend 'gpu'"):
+        xla_bridge.get_backend("gpu")
+    builder = xla_client.XlaBuilder("bridge")
+    x = xla_bridge.parameter(builder, 0, xla_client.Shape.array_shape(xla_bridge.dtype_to_etype(np.float32), (2,)), "x")
+    program = builder.build(xla_client.ops.AllGather(x + xla_bridge.constant(builder, np.float32(2)), 0, 2))
+    client = xla_client.make_cpu_client(num_devices=2)
+    options = xla_bridge.get_compile_options(num_replicas=2, num_partitions=1, device_assignment=[1, 0])
+    executable = client.compile(program, options)
+    assert [device.id for device in executable.local_devices()] == [1, 0]
+    parts = [client.buffer_from_pyval(np.full(2, n, np.float32), client.devices()[1 - n]) for n in range(2)]
+    ((first, second),) = executable.execute_sharded_on_local_devices([parts])
+    for result in (first, second):
+        assert np.asarray(result).tolist() == [2, 2, 3, 3]

@@ -15,7 +15,7 @@ import numpy as np
 from xlapy.builder.arguments import as_list, described
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType, element_type_of
+from xlapy.hlo.element_types import C64, C128, F32, F64, PRED, S32, S64, U64, ElementType, element_type_of
 from xlapy.hlo.literal import Literal
 from xlapy.support.errors import ArgumentError, ShapeError
 from xlapy.support.given import array_of, is_python_scalar, represented
@@ -125,10 +125,18 @@ def weak_value(value: Any, element_type: ElementType) -> np.ndarray[Any, Any]:
     if representable is None:
         raise ShapeError(
             "weak-scalar",
-            f"{element_type.name} cannot represent the Python scalar {described(value)}; give it a type of its own, "
-            f"such as np.{'float32' if isinstance(value, float) else 'int64'}(...), and convert",
+            f"{element_type.name} cannot represent the Python scalar {described(value)}{_hint_for(value)}",
         )
     return representable
+
+
+def _hint_for(value: Any) -> str:
+    """The first of the usual types that has the value: a constant of it can be computed with, or converted."""
+    integers = (S32, S64, U64) if isinstance(value, int) else ()
+    for element_type in (*integers, F32, F64, C64, C128):
+        if _is_of_kind(value, element_type) and represented(value, element_type.dtype) is not None:
+            return f"; give it a type of its own, such as np.{element_type.dtype.name}(...), and convert"
+    return ""
 
 
 def _is_of_kind(value: Any, element_type: ElementType) -> bool:

@@ -12,8 +12,10 @@ from typing import Any
 
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.text.backend_config import read_backend_config
-from xlapy.jax.internals import CALLBACK_EFFECTS, kept_beside
+from xlapy.jax.internals import CALLBACK_EFFECTS, INNER_EFFECTS, kept_beside
 from xlapy.support.errors import UnsupportedError
+
+PERMITTED = (*CALLBACK_EFFECTS, *INNER_EFFECTS)
 
 Callback = Callable[..., Sequence[Any]]
 
@@ -52,7 +54,7 @@ NONE = Effects()
 
 def effects_of(traced: Any, lowered: Any) -> Effects:
     """What JAX keeps beside a lowered program. Raises UnsupportedError for effects that are no calls of functions."""
-    check_effects(effect for effect in traced.jaxpr.effects if not isinstance(effect, CALLBACK_EFFECTS))
+    check_effects(effect for effect in traced.jaxpr.effects if not isinstance(effect, PERMITTED))
     kept = kept_beside(lowered)
     callbacks = tuple(kept["host_callbacks"])
     if not all(map(callable, callbacks)):

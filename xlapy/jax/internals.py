@@ -5,6 +5,7 @@
 `weakly_typed`          an array with a weak type that is not a scalar's
 `key_implementation`    of an element type of keys, the name
 `CALLBACK_EFFECTS`      the effects of functions that are called
+`INNER_EFFECTS`         the effects that end with the function, such as on references that it makes
 `kept_beside`           what JAX keeps beside a lowered program
 """
 
@@ -17,7 +18,15 @@ import jax
 
 from xlapy.support.errors import UnsupportedError
 
-__all__ = ["CALLBACK_EFFECTS", "ArrayImpl", "kept_beside", "key_implementation", "trace_context", "weakly_typed"]
+__all__ = [
+    "CALLBACK_EFFECTS",
+    "INNER_EFFECTS",
+    "ArrayImpl",
+    "kept_beside",
+    "key_implementation",
+    "trace_context",
+    "weakly_typed",
+]
 
 KNOWN_VERSIONS = "0.4.38 to 0.10"
 
@@ -30,6 +39,7 @@ def _unknown(error: Exception) -> UnsupportedError:
 
 try:
     from jax._src import callback as _callback
+    from jax._src import core as _core
     from jax._src import debugging as _debugging
     from jax._src.array import ArrayImpl
     from jax._src.config import trace_context
@@ -41,6 +51,8 @@ try:
         _debugging.DebugEffect,
         _debugging.OrderedDebugEffect,
     )
+    # the first versions have no references, or another name
+    INNER_EFFECTS = tuple(getattr(_core, name) for name in ("InternalMutableArrayEffect",) if hasattr(_core, name))
 except (ImportError, AttributeError) as error:
     raise _unknown(error) from error
 

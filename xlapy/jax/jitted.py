@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 import threading
 import types
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Never, TypeAlias
+from typing import TYPE_CHECKING, Any, Never, TypeAlias, overload
 
 import jax
 from jax.tree_util import tree_flatten
 
 from xlapy.executable import Executable
 from xlapy.jax.internals import trace_context
-from xlapy.jax.leaves import ResultKind, abstract, signatures
-from xlapy.jax.lowering import Lowered, lower
+from xlapy.jax.leaves import ResultKind, TracedLeafError, abstract, signatures
+from xlapy.jax.lowering import Lowered, is_lowering, lower
 from xlapy.jax.specialization import Specialization, specialize
 from xlapy.jax.static_arguments import (
     Names,
@@ -29,6 +30,8 @@ from xlapy.jax.static_arguments import (
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
 from xlapy.support.other_names import JIT, JITTED, OPTIONS, hint_for
+
+_NOT_GIVEN: Any = object()
 
 _Specializations: TypeAlias = dict[Hashable, Specialization]
 
@@ -51,7 +54,8 @@ class Jitted:
     """A function that xlapy compiles when it is called with a new signature; see `jit`.
 
     What was compiled stays for as long as the function does; `clear_cache` lets go of it. Any number of threads may
-    call it at once."""
+    call it at once. Called within a function that xlapy is lowering, it becomes part of that one. A copy is the
+    function itself."""
 
     def __init__(
         self,
@@ -60,9 +64,12 @@ class Jitted:
         static: StaticArguments,
         options: CompileOptions,
         results: ResultKind,
+        how: Mapping[str, Any],
     ) -> None:
         functools.update_wrapper(self, function)
         self.options = options
+        self._function = function
+        self._how = how  # the arguments of `jit`
         self._jitted = jitted
         self._static = static
         self._has_static = bool(static.positions or static.names)
@@ -76,12 +83,21 @@ class Jitted:
         if self._has_static:
             return self._call_slowly(args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
-        found = self._known().get((tree, signatures(leaves)))
+        try:
+            found = self._known().get((tree, signatures(leaves)))
+        except TracedLeafError:
+            if not is_lowering():
+                raise
+            return self._jitted(*args, **kwargs)
         if found is None:
+            if is_lowering():  # even without traced leaves it may use values of the function that is being lowered
+                return self._jitted(*args, **kwargs)
             found = self._specialize(_Arguments(leaves, tree, {}))
         return found.call(leaves)
 
     def _call_slowly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if is_lowering():
+            return self._jitted(*args, **kwargs)
         arguments = self._arguments(args, kwargs)
         return self._specialized(arguments).call(arguments.leaves)
 
@@ -91,6 +107,18 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<xlapy.jax.jit of {getattr(self, '__qualname__', self._jitted)}>"
+
+    def __copy__(self) -> Jitted:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By its name where a decorated function stands, else by the function and how it was jitted."""
+        if _stands_under_its_name(self):
+            return str(self._function.__qualname__)
+        return functools.partial(jit, **self._how), (self._function,)
 
     if not TYPE_CHECKING:
 
@@ -162,6 +190,7 @@ class Jitted:
         return found
 
 
+@overload
 def jit(
     f: Callable[..., Any],
     *,
@@ -172,32 +201,70 @@ def jit(
     options: CompileOptions | None = None,
     results: ResultKind = "numpy",
     **unknown: Never,
-) -> Jitted:
+) -> Jitted: ...
+
+
+@overload
+def jit(
+    *,
+    static_argnums: Positions = None,
+    static_argnames: Names = None,
+    donate_argnums: Positions = None,
+    donate_argnames: Names = None,
+    options: CompileOptions | None = None,
+    results: ResultKind = "numpy",
+    **unknown: Never,
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+
+
+def jit(
+    f: Callable[..., Any] = _NOT_GIVEN,
+    *,
+    static_argnums: Positions = None,
+    static_argnames: Names = None,
+    donate_argnums: Positions = None,
+    donate_argnames: Names = None,
+    options: CompileOptions | None = None,
+    results: ResultKind = "numpy",
+    **unknown: Never,
+) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """`jax.jit`, compiled by xlapy: the same arguments, the same nesting of results, the same element types.
 
     Calls take numpy arrays, jax arrays and Python scalars in any nesting, and return numpy arrays, or jax arrays with
     `results="jax"`. A donated numpy array becomes the result that is computed in place of it; a donated jax array is
     copied and deleted, as JAX deletes it. Transformations go inside (`jit(jax.grad(f))`). Callbacks and prints run
     where the program comes to them. Raises UnsupportedError, before anything runs, for other effects and for custom
-    calls that nobody provides."""
+    calls that nobody provides.
+
+    Without `f` it makes a decorator: `@xlapy.jax.jit(static_argnames="n")`."""
     if unknown:
         raise ArgumentError(_unknown_argument(next(iter(unknown))))
-    if not callable(f):
-        raise ArgumentError(f"xlapy.jax.jit compiles functions, not a {type(f).__name__}")
     if results not in ("numpy", "jax"):
         raise ArgumentError(f"results are 'numpy' or 'jax' arrays, not {results!r}")
     if not isinstance(options, CompileOptions | None):
         raise ArgumentError(f"options are CompileOptions, not {options!r}")
-    jitted = jax.jit(
-        f,
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
-        donate_argnums=donate_argnums,
-        donate_argnames=donate_argnames,
-        keep_unused=True,  # so that parameters and leaves correspond
-    )
+    of_jax: dict[str, Any] = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+    }
+    how = {**of_jax, "options": options, "results": results}
+    if f is _NOT_GIVEN:
+        return functools.partial(jit, **how)
+    if not callable(f):
+        raise ArgumentError(f"xlapy.jax.jit compiles functions, not a {type(f).__name__}")
+    jitted = jax.jit(f, **of_jax, keep_unused=True)  # kept, so that parameters and leaves correspond
     static = static_arguments(f, static_argnums, static_argnames)
-    return Jitted(f, jitted, static, options or CompileOptions(), results)
+    return Jitted(f, jitted, static, options or CompileOptions(), results, how)
+
+
+def _stands_under_its_name(function: Any) -> bool:
+    """Whether its module has the function under the name that it was defined with."""
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    for part in getattr(function, "__qualname__", "?").split("."):
+        found = getattr(found, part, None)
+    return found is function
 
 
 def _unknown_argument(name: str) -> str:

@@ -23,6 +23,11 @@ Signature: TypeAlias = Hashable
 Reader: TypeAlias = Callable[[Any], np.ndarray]
 Writer: TypeAlias = Callable[[np.ndarray], Any]
 
+
+class TracedLeafError(UnsupportedError):
+    """A leaf is a value that JAX is tracing."""
+
+
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
 
@@ -46,12 +51,15 @@ def signature(leaf: Any) -> Signature:
     kind: type = type(leaf)
     if kind in PYTHON_SCALARS:
         return kind
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise ArgumentError("elements of an argument are masked; .filled(...) gives them values")
     if isinstance(leaf, (np.ndarray, np.generic)):
         return (leaf.dtype, leaf.shape)
     if isinstance(leaf, jax.core.Tracer):
-        raise UnsupportedError(
+        raise TracedLeafError(
             "a function of xlapy.jax.jit was called with a value that JAX is tracing: it has no rule for grad, vmap or "
-            "jit around it; put the transformation inside, as in xlapy.jax.jit(jax.grad(f))"
+            "jit around it; put the transformation inside, as in xlapy.jax.jit(jax.grad(f)), or hand over the function "
+            "itself, f.__wrapped__"
         )
     if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
         return (leaf.dtype, leaf.shape, bool(getattr(leaf, "weak_type", False)))
@@ -69,8 +77,21 @@ def abstract(leaf: Any) -> Any:
         return leaf
     if hasattr(leaf, "__jax_array__"):
         leaf = leaf.__jax_array__()
+    _check_type(leaf.dtype)
     struct: Any = jax.ShapeDtypeStruct  # which JAX left untyped
     return struct(leaf.shape, leaf.dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
+
+
+def _check_type(dtype: Any) -> None:
+    """Refuses numpy's element types that JAX has not, and bytes in an order that is not the machine's."""
+    if not isinstance(dtype, np.dtype) or dtype == jax.dtypes.float0:
+        return  # JAX's own: keys, float0
+    if not dtype.isnative:
+        raise ArgumentError(
+            f"JAX has no {dtype.str!r} arrays; .astype({dtype.name!r}) orders the bytes as it needs them"
+        )
+    if dtype.kind in "OSUMm" or dtype.names:
+        raise ArgumentError(f"JAX has no arrays of {dtype.name}; .astype(...) makes numbers of what is one")
 
 
 def reader(leaf: Any, aval: Any) -> Reader | None:
@@ -79,6 +100,8 @@ def reader(leaf: Any, aval: Any) -> Reader | None:
     The parameter has JAX's idea of the element type: 32 bits wide at most, unless its x64 mode is on."""
     if is_key(aval.dtype):
         return _read_key
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return _refuse
     dtype = storage_type(aval.dtype)
     if type(leaf) is np.ndarray and leaf.dtype == dtype:
         return None
@@ -144,6 +167,10 @@ def storage_type(dtype: Any) -> np.dtype[Any]:
 
 def _read_key(value: Any) -> np.ndarray:
     return np.asarray(jax.random.key_data(value))
+
+
+def _refuse(value: Any) -> np.ndarray:
+    raise ArgumentError(f"a {type(value).__name__} has no values to call with; lower(...) and executable(...) take it")
 
 
 def _as_it_is(value: Any) -> Any:

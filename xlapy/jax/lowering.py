@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,10 +57,34 @@ class Lowered:
         return compile_text(self.text, options or CompileOptions(), self.effects)
 
 
+class _Lowering(threading.local):
+    """How many functions the thread is lowering, one within the other."""
+
+    depth = 0
+
+
+_LOWERING = _Lowering()
+
+
+def is_lowering() -> bool:
+    """Whether this thread is tracing a function for xlapy: another one that it calls becomes part of it."""
+    return _LOWERING.depth > 0
+
+
+@contextmanager
+def _lowering() -> Iterator[None]:
+    _LOWERING.depth += 1
+    try:
+        yield
+    finally:
+        _LOWERING.depth -= 1
+
+
 def lower(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Lowered:
     """Traces what `jax.jit(..., keep_unused=True)` returned, and lowers it. Errors of the function pass through."""
-    traced = jitted.trace(*arguments, **keywords)
-    lowered = traced.lower(lowering_platforms=(PLATFORM,))
+    with _lowering():
+        traced = jitted.trace(*arguments, **keywords)
+        lowered = traced.lower(lowering_platforms=(PLATFORM,))
     effects = effects_of(traced, lowered)
     module = lowered.compiler_ir("stablehlo")
     check_grid(module.operation.attributes["mhlo.num_partitions"].value)

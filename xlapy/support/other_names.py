@@ -151,7 +151,9 @@ JITTED: Mapping[str, str] = {
 _LIKE_JAX = "all arguments are kept, and programs run on this processor"
 
 JIT: Mapping[str, str] = {
+    "abstracted_axes": "a function is compiled for each set of sizes; jax.export leaves sizes open",
     "backend": _LIKE_JAX,
+    "compiler_options": "options=xlapy.CompileOptions(...) takes the place of them",
     "device": _LIKE_JAX,
     "in_shardings": "run_parallel of an executable runs a program for several devices",
     "inline": "functions that are jitted within others are inlined",

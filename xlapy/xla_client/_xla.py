@@ -14,6 +14,7 @@ from xlapy.support.errors import XlaError as XlaRuntimeError
 from xlapy.xla_client import modules as mlir
 from xlapy.xla_client import ops, profiler
 from xlapy.xla_client.buffers import Buffer as ArrayImpl
+from xlapy.xla_client.buffers import buffer_to_dlpack_managed_tensor, dlpack_managed_tensor_to_buffer
 from xlapy.xla_client.client import Client
 from xlapy.xla_client.computations import XlaBuilder, XlaComputation
 from xlapy.xla_client.devices import Device
@@ -166,6 +167,8 @@ __all__ = [
     "XlaComputation",
     "XlaOp",
     "XlaRuntimeError",
+    "buffer_to_dlpack_managed_tensor",
+    "dlpack_managed_tensor_to_buffer",
     "get_tfrt_cpu_client",
     "hlo_module_cost_analysis",
     "hlo_module_from_text",

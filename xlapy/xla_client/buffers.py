@@ -104,3 +104,36 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"<Buffer {'deleted' if self._array is None else self.xla_shape()} on {self._device}>"
+
+
+class _Capsule:
+    """A capsule of DLPack as what numpy asks for one."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return DLPACK_CPU, 0
+
+
+DLPACK_CPU = 1
+"""The kind of device that is this machine's memory."""
+
+
+def buffer_to_dlpack_managed_tensor(buffer: Buffer, stream: Any = None, take_ownership: bool = False) -> Any:
+    """A capsule of a copy of the buffer. A buffer whose ownership is taken is deleted, as it was in jaxlib."""
+    capsule = buffer.__dlpack__()
+    if take_ownership:
+        buffer.delete()
+    return capsule
+
+
+def dlpack_managed_tensor_to_buffer(dlpack: Any, cpu_backend: Client | Device, *others: Any) -> Buffer:
+    """The array in a capsule, shared with who made it, as a buffer on the device, or on the client's first one. What
+    jaxlib took besides are backends and streams of other machines."""
+    devices = getattr(cpu_backend, "devices", None)
+    array = np.from_dlpack(_Capsule(dlpack))
+    return Buffer(array, devices()[0] if callable(devices) else cpu_backend)  # type: ignore[arg-type]
