@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,22 @@ def test_types(dtype: Any) -> None:
     wide = {"preferred_element_type": jnp.int32} if dtype is np.int8 else {}
     weights = normal(71, 45, dtype=dtype)
     assert is_packed(check(lambda x, w: jnp.dot(x, w, **wide), normal(33, 71, dtype=dtype), weights))
+
+
+@pytest.mark.parametrize("name", ["rows", "columns", "batch", "pieces along K", "bias and maximum"])
+def test_dots_do_not_depend_on_threads(name: str) -> None:
+    function, left, right = DOTS[name]
+    x, weights = normal(*left), normal(*right)
+    executables = [compiled(lambda x: function(x, weights), x, num_threads=count) for count in (1, 2, 3, 8)]
+    assert len({executable(x).tobytes() for executable in executables}) == 1
+
+
+def test_products_of_donated_arrays() -> None:
+    x, weights = normal(70, 70), normal(70, 70)
+    text = jax.jit(lambda x: jnp.dot(x, weights) + x, donate_argnums=0).lower(x).as_text()
+    executable = xlapy.compile(text)
+    assert is_packed(executable)
+    check_same(executable(x.copy()), compiled(lambda x, w: jnp.dot(x, w) + x, x, weights)(x, weights))
 
 
 def test_few_rows_are_multiplied_by_what_lies_as_it_is() -> None:
@@ -171,13 +188,28 @@ def test_convolutions_do_not_depend_on_threads(name: str) -> None:
     assert len(results) == 1
 
 
-@pytest.mark.parametrize("special", [np.inf, np.nan])
-def test_kernels_with_special_numbers_do_not_meet_what_lies_outside(special: float) -> None:
-    text = program("features last")
+@pytest.mark.parametrize("name", ["features last", "bf16"])
+@pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan])
+def test_kernels_with_special_numbers_do_not_meet_what_lies_outside(special: float, name: str) -> None:
+    text = program(name)
     image, kernel = arguments_of(text, 8)
-    kernel[0, 0, 0, 0] = special
-    got = xlapy.compile(with_constant(text, kernel))(image)
-    check_same(got, xlapy.evaluate(text, image, kernel))
+    kernel[(0,) * kernel.ndim] = special
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        executable = xlapy.compile(with_constant(text, kernel))
+    check_same(executable(image), xlapy.evaluate(text, image, kernel))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, np.float32])
+def test_special_numbers_are_packed_like_others(dtype: Any) -> None:
+    weights = normal(70, 45, dtype=dtype)
+    weights[3, :3] = [np.nan, np.inf, -np.inf]
+    x = normal(33, 70, dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        executable = compiled(lambda x: jnp.dot(x, weights), x)
+    assert is_packed(executable)
+    check_same(executable(x), compiled(jnp.dot, x, weights)(x, weights))
 
 
 def test_special_numbers_of_the_array_stay_where_they_are() -> None:

@@ -364,7 +364,7 @@ class GemmBlocks(GemmCuts):
         functions = k.gep(table, index, 8)
         b_step, sums_row = problem["tile_b_step"], problem["sums_row"]
         copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, height))
-        # Packed strips that come from afar, too (1024 by 1024: 1.5 % faster).
+        # Packed strips that come from afar, too (128 by 768, 3072 steps: 2 % faster).
         fetches = k.or_(copies, k.and_(self._is_packed_before(k, problem), k.compare("gt", rows, height)))
         later_step = k.select(fetches, b_step, 0)
         goal, goal_row = self._rows_to_write(k, problem, strip, is_buffered)

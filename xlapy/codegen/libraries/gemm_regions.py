@@ -96,6 +96,8 @@ class GemmRegions(GemmInPlace):
         neighbours = k.select(is_contiguous, number("step_count1"), runs_per_line)
         b_bytes = k.mul(k.mul(run_steps, neighbours), self._shape.columns * self._kind.packed.bytes)
         are_near = k.compare("le", b_bytes, _NEAR_BYTES)
+        # In a B that was packed beforehand runs follow each other, so that C need not be read for each (28 by 28
+        # positions of 128 features: 1 % faster).
         sums_several = k.or_(are_near, self._is_packed_before(k, problem))
         return Geometry(
             planes=number("step_count0"),
