@@ -334,7 +334,7 @@ SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
 
 PLANE_KERNELS, PLANE_STRIDES = (3, 5, 7), (1, 2)
 LEAST_PLANES = 16  # channels, which are shared out
-LEAST_PLANE_ROW, LEAST_PLANE = 16, 64  # positions: a vector in a row, and several rows
+LEAST_PLANE_ROW, LEAST_PLANE = 12, 64  # positions: most of a vector in a row, and several rows
 
 
 def is_gradient_of_planes(convolution: Instruction) -> bool:

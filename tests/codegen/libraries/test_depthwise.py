@@ -97,6 +97,14 @@ def test_what_is_outside_is_not_multiplied() -> None:
     np.testing.assert_array_equal(xlapy.compile(text)(x, k), xlapy.evaluate(text, x, k))
 
 
+def test_arrays_that_no_cache_holds() -> None:
+    text = depthwise("24,96,96,64", "3,3,1,64", "24,48,48,64", "size=3x3 stride=2x2 pad=1_0x1_0")
+    x, k = np.ones((24, 96, 96, 64), np.float32), np.ones((3, 3, 1, 64), np.float32)
+    inside = np.array([2, *[3] * 47])
+    expected = np.broadcast_to(np.outer(inside, inside).reshape(1, 48, 48, 1), (24, 48, 48, 64))
+    np.testing.assert_array_equal(xlapy.compile(text)(x, k), expected)
+
+
 def test_results_do_not_depend_on_threads() -> None:
     text = depthwise("8,65,66,96", "3,3,1,96", "8,65,66,96", "size=3x3 pad=1_1x1_1")
     x = np.random.default_rng(0).normal(size=(8, 65, 66, 96)).astype(np.float32)

@@ -37,6 +37,7 @@ KERNELS = {
         "19,1,7,7",
         "size=21x18 rhs_dilate=2x1 pad=3_3x3_3",
     ),
+    "rows that fill no vector": ("3,16,14,14", "3,16,14,14", "16,1,3,3", "size=14x14 pad=1_1x1_1"),
     "cut and far outside": ("2,16,25,24", "2,16,28,28", "16,1,3,3", "size=28x28 pad=4_1x-1_7"),
 }
 
@@ -55,7 +56,7 @@ OTHERS = {
     "every other position": planes("2,16,28,55", "2,16,28,28", "16,1,3,3", "size=28x28 rhs_dilate=1x2 pad=1_1x1_1"),
     "places apart": planes("2,16,28,30", "2,16,28,28", "16,1,3,3", "size=28x28 stride=1x2 pad=1_1x1_1"),
     "an oblong kernel": planes("2,16,28,28", "2,16,28,28", "16,1,3,5", "size=28x28 pad=1_1x2_2"),
-    "short rows": planes("2,16,28,14", "2,16,28,14", "16,1,3,3", "size=28x14 pad=1_1x1_1"),
+    "short rows": planes("2,16,28,11", "2,16,28,11", "16,1,3,3", "size=28x11 pad=1_1x1_1"),
     "whole numbers": planes("2,16,28,28", "2,16,28,28", "16,1,3,3", "size=28x28 pad=1_1x1_1", element_type="s32"),
 }
 

@@ -41,9 +41,10 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
-NUMBERS = (*LINE_NUMBERS, "kernel_first", "kernel_row", "kernel_position")
+NUMBERS = (*LINE_NUMBERS, "kernel_first", "kernel_row", "kernel_position", "is_far")
 """By name, in order: behind those of `sliding_lines`, where in the kernel the first place of the window is, and bytes
-from one row and place to the next, which may lead backwards."""
+from one row and place to the next, which may lead backwards; and whether other work leaves no room for the arrays in
+the last cache, so that rows are fetched early."""
 
 SOURCE, KERNEL, RESULT = FIRST_ARRAY, FIRST_ARRAY + 1, FIRST_ARRAY + 2
 
@@ -83,6 +84,7 @@ def call_of_depthwise(convolution: Instruction, target: Target) -> SlidingCall |
         (RESULT, steps_of(result, numbers.output_batch, numbers.output_spatial)),
     )
     values |= numbers_of_kernel(kernel, numbers, axes)
+    values["is_far"] = int(source.bytes + result.bytes > target.l3_bytes // 2)
     name = library_name(result.type, part.size, part.stride)
     call = LibraryCall(name, f"{name}.{lines}", tuple(values[number] for number in NUMBERS))
     units = result.dims[numbers.output_batch] * -(-rows.count // lines)
@@ -220,7 +222,8 @@ class _Rows(SlidingLines):
         with k.loop(0, self["channels"], lanes, runs=True) as loop:
             channel = k.mul(k.smin(loop.index, k.sub(self["channels"], lanes)), self._type.bytes)
             tile = _Tile(k.gep(source, channel), k.gep(kernel, channel), begin)
-            self._fetch(tile.source)
+            with k.if_(k.compare("ne", self["is_far"], 0)):
+                self._fetch(tile.source)
             sums = [[k.const(self._vector, 0)] * self._tile for _ in range(self._lines)]
             for phase in self._phases(rows):
                 sums = self._over_rows(tile, phase, sums)
