@@ -182,11 +182,11 @@ class GemmInPlace(GemmPanels):
         """
         is_slow = k.or_(k.compare("gt", b_bytes, self._target.l2_bytes), self._is_crowded(k, problem["b_step"]))
         as_it_lies = k.not_(self._is_packed_before(k, problem))
-        if self._shape.lanes * self._kind.packed.bytes < CACHE_LINE:
-            return k.and_(as_it_lies, is_slow)
-        is_split = k.compare("ne", k.and_(k.address(problem["b"]), CACHE_LINE - 1), 0)
         crowds_l1 = k.compare("eq", k.and_(problem["b_step"], _L1_CROWDING_STRIDE - 1), 0)
         is_high = k.compare("gt", problem["m"], _UNPACKED_TILES * self._tile_rows)
+        if self._shape.lanes * self._kind.packed.bytes < CACHE_LINE:
+            return k.and_(as_it_lies, k.or_(is_slow, k.and_(crowds_l1, is_high)))
+        is_split = k.compare("ne", k.and_(k.address(problem["b"]), CACHE_LINE - 1), 0)
         return k.and_(as_it_lies, k.or_(is_slow, k.and_(is_split, k.and_(crowds_l1, is_high))))
 
     def _has_broad_tiles(self, k: KernelBuilder, problem: RecordValue, copies_b: Value) -> Value:
