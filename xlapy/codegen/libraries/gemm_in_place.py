@@ -6,7 +6,7 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_COLUMNS, GemmPanels
+from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_IN_LINES, GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     EVEN_BLOCKS,
@@ -49,6 +49,18 @@ _STREAM_FEW_COLUMNS = 512
 _STREAM_BLOCKS = 4
 """Fewer columns where there would not be so many blocks to share out. With less than these, memory is read in pieces
 that are too short (20 % slower)."""
+
+_FAR_CHUNK_BYTES = 512
+_BLOCKS_OF_FAR_ROWS = 4
+_MOST_COLUMNS_OF_FAR_ROWS = 1024
+"""Of a row of A that is multiplied with rows of B from afar at once; blocks to share out, and the most columns of one:
+memory comes in long pieces, and few pages are open at a time (AVX2, one core: 8 by 4096 by 1024 0.84 of the time, 8 by
+1024 by 4096 0.8, 24 by 4096 by 1024 0.9; f64 0.87, 0.88)."""
+
+_FORESEEN_BYTES = 4096
+"""Of a row of B that is streamed by short vectors to a single row of C. The processor foresees such a row, and asking
+for the next ones takes as long as the products (AVX2: 1 by 4096 by 1024 takes 0.84 of the time without, 0.76 on two
+cores; rows of half a page 1.2, four rows of C 1.3)."""
 
 STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
@@ -95,15 +107,18 @@ class GemmInPlace(GemmPanels):
 
         The first tile of a strip of B copies it for those below, which costs nothing as long as it computes; so it is A
         that decides. One that is contiguous along K is packed well enough: a block's part of it is read in long pieces.
-        Where its rows are a power of two apart they are in each other's way, so each block copies its part.
+        Where its rows are a power of two apart they are in each other's way, so each block copies its part. With short
+        vectors there are so many strips of B that rows which lie apart are read too often (`_turns_rows`).
         If B fits the second-level cache, there are so few strips that A is not read often.
         """
         m, n = problem["m"], problem["n"]
         possible = k.and_(k.compare("eq", problem["uses_scratch"], 0), self._can_read_b(k, problem))
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
         by_rows = k.compare("eq", problem["a_step"], self._element_bytes)
-        by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
-        tiles = k.select(by_columns, k.const(I64, UNPACKED_TILES_BY_COLUMNS), _UNPACKED_TILES)
+        in_lines = k.compare("eq", problem["a_row"], self._element_bytes)
+        if self._turns_rows:
+            by_rows, in_lines = k.const(I1, 0), k.or_(by_rows, in_lines)
+        tiles = k.select(in_lines, k.const(I64, UNPACKED_TILES_IN_LINES), _UNPACKED_TILES)
         few = k.compare("le", m, k.mul(tiles, self._tile_rows))
         small = k.compare("le", b_bytes, self._target.l2_bytes)
         return k.and_(possible, k.or_(k.or_(by_rows, self._packs_rows(k, problem)), k.or_(few, small)))
@@ -112,7 +127,7 @@ class GemmInPlace(GemmPanels):
         """Whether each block packs its part of an A whose rows are side by side at each step. It is in the near cache
         then, and B need not be packed at all (1024 by 1024: 0.94 of the time; with vectors half as long 1.01). Blocks
         have to be wide, or A would be packed too often."""
-        if self._shape.lanes * self._kind.packed.bytes < CACHE_LINE:
+        if self._has_short_vectors:
             return k.const(I1, 0)
         m, n = problem["m"], problem["n"]
         row_blocks = k.mul(ceil_div(k, m, LEAST_BLOCK_ROWS), problem["batches"])
@@ -121,7 +136,7 @@ class GemmInPlace(GemmPanels):
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
         conditions = [
             is_column,
-            k.compare("gt", m, UNPACKED_TILES_BY_COLUMNS * self._tile_rows),
+            k.compare("gt", m, UNPACKED_TILES_IN_LINES * self._tile_rows),
             k.compare("gt", b_bytes, self._target.l2_bytes),
             k.compare("ge", n, _PACKING_COLUMNS),
             k.compare("ge", k.mul(row_blocks, ceil_div(k, n, _PACKING_COLUMNS)), EVEN_BLOCKS),
@@ -168,7 +183,11 @@ class GemmInPlace(GemmPanels):
         if block_columns is None:
             block_columns = self._columns_of_block(k, problem)
         columns = k.select(is_streamed, self._streamed_columns(k, problem), block_columns)
+        reads_rows = self._reads_far_rows(k, problem, b_bytes)
+        columns = k.select(reads_rows, self._columns_of_far_rows(k, problem), columns)
         count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
+        far_steps = k.const(I64, _FAR_CHUNK_BYTES // self._kind.packed.bytes)
+        problem["chunk_steps"] = k.select(reads_rows, far_steps, problem["chunk_steps"])
         problem["copies_a"] = k.or_(problem["copies_a"], k.zext(self._packs_rows(k, problem), I64))
         self._fetch_matrices_ahead(k, problem)
         self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
@@ -184,7 +203,7 @@ class GemmInPlace(GemmPanels):
         as_it_lies = k.not_(self._is_packed_before(k, problem))
         crowds_l1 = k.compare("eq", k.and_(problem["b_step"], _L1_CROWDING_STRIDE - 1), 0)
         is_high = k.compare("gt", problem["m"], _UNPACKED_TILES * self._tile_rows)
-        if self._shape.lanes * self._kind.packed.bytes < CACHE_LINE:
+        if self._has_short_vectors:
             return k.and_(as_it_lies, k.or_(is_slow, k.and_(crowds_l1, is_high)))
         is_split = k.compare("ne", k.and_(k.address(problem["b"]), CACHE_LINE - 1), 0)
         return k.and_(as_it_lies, k.or_(is_slow, k.and_(is_split, k.and_(crowds_l1, is_high))))
@@ -203,6 +222,20 @@ class GemmInPlace(GemmPanels):
             k.compare("ge", problem["n"], _BROAD_STRIPS * self._broad.columns),
         ]
         return functools.reduce(k.and_, conditions)
+
+    def _reads_far_rows(self, k: KernelBuilder, problem: RecordValue, b_bytes: Value) -> Value:
+        """Whether a B from afar is multiplied with so few rows that to read it decides: with short vectors, of which a
+        strip has a line of each row only, many strips take turns at some rows of B. (Not with complex numbers, whose
+        sums are put together at the end of each chunk.)"""
+        if not self._has_short_vectors or self._kind.parts == 2:
+            return k.const(I1, 0)
+        few = k.compare("le", problem["m"], _UNPACKED_TILES * self._tile_rows)
+        is_far = k.compare("gt", b_bytes, self._target.l3_bytes // PANELS_IN_CACHE)
+        return k.and_(k.not_(self._is_packed_before(k, problem)), k.and_(few, is_far))
+
+    def _columns_of_far_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        columns = ceil_div(k, problem["n"], _BLOCKS_OF_FAR_ROWS)
+        return k.smin(k.smax(columns, BLOCK_COLUMNS), _MOST_COLUMNS_OF_FAR_ROWS)
 
     def _fetch_matrices_ahead(self, k: KernelBuilder, problem: RecordValue) -> None:
         """The next matrices of a batch that is in no near cache are fetched while tiles compute, an even share of them
@@ -296,7 +329,7 @@ class GemmInPlace(GemmPanels):
             problem.set(
                 stream=self._stream_fitting(k, m),
                 copies=0,
-                distance=self._distance_of(k, bytes_of_b),
+                distance=self._distance_of(k, bytes_of_b, m, columns),
                 strip_columns=columns,
                 tile_b_strip=k.mul(columns, self._kind.element.bytes),
             )
@@ -323,10 +356,14 @@ class GemmInPlace(GemmPanels):
             found = k.select(k.compare("le", rows, height), function, found)
         return found
 
-    def _distance_of(self, k: KernelBuilder, bytes_of_b: Value) -> Value:
-        """Where a B of so many bytes comes from that is streamed."""
+    def _distance_of(self, k: KernelBuilder, bytes_of_b: Value, rows: Value, columns: Value) -> Value:
+        """Where a B of so many bytes comes from that is streamed to so many rows of C, so many columns at a time."""
         last_cache = self._target.l3_bytes
-        distance = k.select(k.compare("gt", bytes_of_b, last_cache // PANELS_IN_CACHE), k.const(I64, FAR), NEAR)
+        is_far = k.compare("gt", bytes_of_b, last_cache // PANELS_IN_CACHE)
+        if self._has_short_vectors:
+            is_short = k.compare("lt", k.mul(columns, self._kind.element.bytes), _FORESEEN_BYTES)
+            is_far = k.and_(is_far, k.or_(is_short, k.compare("gt", rows, 1)))
+        distance = k.select(is_far, k.const(I64, FAR), NEAR)
         return k.select(k.compare("ge", bytes_of_b, last_cache), k.const(I64, FARTHEST), distance)
 
     def _run_streams(self, k: KernelBuilder, problem: RecordValue) -> None:

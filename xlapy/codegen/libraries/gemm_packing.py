@@ -11,7 +11,7 @@ copied or transposed vector by vector; edges and unusual layouts go one element 
 
 keeps rows of A that are contiguous along K as they are but for being widened, `pitch` bytes apart: tiles read them as
 quickly, and a copy takes a third of the time that turning them round does. Those that need not be widened are
-read where they lie.
+read where they lie, unless vectors are short and they are read often: then they are turned round, too.
 
 A vector store may write beyond the step it belongs to, never in front of it: the next step repairs that, and behind
 the last one each strip has `SLACK_BYTES` of room.
@@ -38,15 +38,18 @@ PACK_PARAMETERS = [("depth", I64), ("source", PTR), ("across", I64), ("along", I
 _BLOCK_PARAMETERS = [("rows", PTR), ("offset", I64), ("packed", PTR), ("step_bytes", I64)]
 
 
-def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
-    """Writes `PREFIX_pack_a`, `PREFIX_pack_b`, perhaps `PREFIX_copy_rows`, and what they call."""
+def emit_packing(
+    module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str, *, turns_rows: bool
+) -> None:
+    """Writes `PREFIX_pack_a`, which is fast for rows along K if it `turns_rows`, `PREFIX_pack_b`, `PREFIX_copy_rows`,
+    and what they call."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
     if kind.parts == 1:
         name = transpose_name(prefix)
         with KernelBuilder(module, name, _BLOCK_PARAMETERS, None, attributes=attributes) as k:
             _emit_block(k, kind, shape.lanes)
     emitters: list[tuple[str, list[tuple[str, IRType]], type[PackingEmitter], int]] = [
-        ("pack_a", PACK_PARAMETERS, PackingEmitter, shape.rows),
+        ("pack_a", PACK_PARAMETERS, TurningEmitter if turns_rows else PackingEmitter, shape.rows),
         ("pack_b", PACK_PARAMETERS, TurningEmitter, shape.columns),
         ("copy_rows", [*PACK_PARAMETERS, ("pitch", I64)], RowCopyEmitter, shape.rows),
     ]

@@ -38,9 +38,9 @@ _WIDE_STRIPS = 8
 _EVEN_BLOCKS = 8
 """With so many blocks in a panel, the last ones keep nobody waiting for long."""
 
-UNPACKED_TILES_BY_COLUMNS = 20
-"""Up to so many tiles one below the other A is not read often enough to be packed, if its rows are next to each other
-at each step along K: then tiles share lines of it."""
+UNPACKED_TILES_IN_LINES = 20
+"""Up to so many tiles one below the other A is not read often enough to be packed, if whole lines of it are of use: its
+rows are next to each other at each step along K, so that tiles share lines, or contiguous along K."""
 
 _MATRIX_WORK = 1 << 24
 """Up to so many multiplications the matrices of a batch, or parts of a single matrix, are computed in one thread each.
@@ -65,7 +65,8 @@ class GemmPanels(GemmBlocks):
     # Packing
 
     def packing(self) -> None:
-        emit_packing(self._module, self._target, self._kind, self._shape, self._prefix)
+        turns_rows = self._turns_rows
+        emit_packing(self._module, self._target, self._kind, self._shape, self._prefix, turns_rows=turns_rows)
 
     def window_packing(self) -> None:
         emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
@@ -122,14 +123,14 @@ class GemmPanels(GemmBlocks):
         """Whether A is read where it lies."""
         if not self._kind.is_packed_in_memory:
             return k.const(I1, 0)
-        return k.or_(self._has_rows_along_k(k, problem), self._has_columns_to_leave(k, problem))
-
-    def _has_columns_to_leave(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether the rows of A are next to each other at each step along K, and not read often enough to be packed."""
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
         by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
-        is_low = k.compare("le", problem["m"], UNPACKED_TILES_BY_COLUMNS * self._tile_rows)
-        return k.and_(k.and_(is_matrix, by_columns), k.or_(is_low, self._is_small(k, problem)))
+        by_rows = self._has_rows_along_k(k, problem)
+        is_low = k.compare("le", problem["m"], UNPACKED_TILES_IN_LINES * self._tile_rows)
+        is_read_seldom = k.or_(is_low, self._is_small(k, problem))
+        if self._turns_rows:
+            return k.and_(is_read_seldom, k.or_(by_rows, k.and_(is_matrix, by_columns)))
+        return k.or_(by_rows, k.and_(is_read_seldom, k.and_(is_matrix, by_columns)))
 
     def _is_small(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether a matrix, or a part of it, is best computed by one thread."""

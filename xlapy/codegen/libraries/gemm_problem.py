@@ -10,9 +10,10 @@ from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
 _CHUNK_BYTES = 2048
-_BLOCK_ROWS = 240
-"""Bytes along K of one packed row in a chunk, and rows of a block. More would push A's part of a block out of the
-second-level cache, less would fetch C more often."""
+_BLOCK_ROWS = 120
+"""Bytes along K of one packed row in a chunk, and rows of a block. More would push A's part of a block out of a
+second-level cache of 512 KB, which holds strips of B and C, too (240 rows, 2048 by 2048: 1.1 of the time); less would
+fetch C more often."""
 
 _LONG_CHUNK_BYTES = 4096
 _LONG_BLOCK_ROWS = 180
@@ -193,6 +194,20 @@ class GemmFunctions:
         self._most_scratch_bytes = (
             self._most_packed_bytes + panel_strips[0] * self._tile_rows * PANEL_COLUMNS * kind.accumulator.bytes
         )
+
+    @property
+    def _has_short_vectors(self) -> bool:
+        """Whether a vector of packed elements is less than a cache line."""
+        return self._shape.lanes * self._kind.packed.bytes < _LINE_BYTES
+
+    @property
+    def _turns_rows(self) -> bool:
+        """Whether rows of A that are contiguous along K are packed as all others are, where they are read often.
+
+        With vectors of less than a line, B has twice as many strips of half the width, for each of which A is read
+        once: in one piece it comes faster than by as many streams as a tile has rows (AVX2, 1024 by 1024: 0.91 of the
+        time, 256 by 4096 by 1024: 0.86). Then B is packed once, too, and not by each block (2048 by 2048: 0.94)."""
+        return self._has_short_vectors and self._kind.is_packed_in_memory and self._kind.parts == 1
 
     def declare_shared(self) -> None:
         """Makes the functions of ranges known to a module that calls those of another one."""
