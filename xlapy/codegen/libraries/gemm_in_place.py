@@ -178,16 +178,17 @@ class GemmInPlace(GemmPanels):
 
         Where it comes from afar, or its rows are in each other's way in the second-level cache; or in the nearest one,
         while each vector lies across two lines (16 bytes behind a line: 256 by 256 takes 0.95 of the time so, 64
-        batches of 128 by 128 0.93).
+        batches of 128 by 128 0.93). Shorter vectors wait for that cache anyhow (32 bytes, f32: 256 by 256 takes 0.75
+        of the time, f64 0.7, 128 by 128 0.8).
         """
         is_slow = k.or_(k.compare("gt", b_bytes, self._target.l2_bytes), self._is_crowded(k, problem["b_step"]))
         as_it_lies = k.not_(self._is_packed_before(k, problem))
-        if self._shape.lanes * self._kind.packed.bytes < CACHE_LINE:
-            return k.and_(as_it_lies, is_slow)
-        is_split = k.compare("ne", k.and_(k.address(problem["b"]), CACHE_LINE - 1), 0)
         crowds_l1 = k.compare("eq", k.and_(problem["b_step"], _L1_CROWDING_STRIDE - 1), 0)
         is_high = k.compare("gt", problem["m"], _UNPACKED_TILES * self._tile_rows)
-        return k.and_(as_it_lies, k.or_(is_slow, k.and_(is_split, k.and_(crowds_l1, is_high))))
+        waits = k.and_(crowds_l1, is_high)
+        if self._shape.lanes * self._kind.packed.bytes >= CACHE_LINE:
+            waits = k.and_(waits, k.compare("ne", k.and_(k.address(problem["b"]), CACHE_LINE - 1), 0))
+        return k.and_(as_it_lies, k.or_(is_slow, waits))
 
     def _has_broad_tiles(self, k: KernelBuilder, problem: RecordValue, copies_b: Value) -> Value:
         """Whether tiles are broad: rows of A are read as they lie, B has many strips, and there are several rows of
