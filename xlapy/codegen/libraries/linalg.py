@@ -12,6 +12,7 @@ sign changed: solutions of earlier blocks until the end, and the factor's adjoin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
@@ -81,6 +82,8 @@ class _Emitter:
         self._bytes = type.bytes * parts
         self._lanes = target.lanes(type.bits)
         self._width = VECTORS * self._lanes
+        self._solving_tile = triangular.solving_tile(self._width, self._lanes, parts, target)
+        self._factoring_tile = triangular.factoring_tile(self._lanes, parts, target)
         self._attributes = f"nounwind {target.function_attributes}".rstrip()
 
     def _function(self, name: str, parameters: list[tuple[str, IRType]], linkage: str = "internal") -> KernelBuilder:
@@ -130,13 +133,20 @@ class _Emitter:
                 first = k.mul(groups.index, self._width)
                 count = k.smin(k.sub(columns, first), self._width)
                 sides = x.moved(k, 0, first)
-                triangular.load_columns(k, sides, rows, count, buffer)
+                triangular.load_columns(k, sides, rows, count, buffer, self._solving_tile)
 
                 def coefficient(row: Value, column: Value) -> Element:
                     return a.load(k, row, column)
 
-                triangular.substitute(k, coefficient, rows, buffer, unit_diagonal=unit_diagonal)
-                triangular.store_columns(k, buffer, rows, count, sides, lambda e: triangular.negate(k, e))
+                def substitute(*, unit_diagonal: bool) -> None:
+                    triangular.substitute(k, coefficient, rows, buffer, self._solving_tile, unit_diagonal=unit_diagonal)
+
+                k.if_else(
+                    unit_diagonal, partial(substitute, unit_diagonal=True), partial(substitute, unit_diagonal=False)
+                )
+                triangular.store_columns(
+                    k, buffer, rows, count, sides, self._solving_tile, lambda e: triangular.negate(k, e)
+                )
 
     def solve(self) -> None:
         parameters = [("parallel", PTR), ("a", PTR), ("x", PTR), ("sizes", PTR)]
@@ -154,11 +164,28 @@ class _Emitter:
                     self._change_signs(k, x, sizes["rows"], sizes["columns"], 1.0, -1.0)
                 with k.loop(0, sizes["rows"], LARGEST_BLOCK) as blocks:
                     self._solve_block(k, a, x, sizes, blocks.index)
+                    known = k.add(blocks.index, LARGEST_BLOCK)
+                    with k.if_(k.compare("lt", known, sizes["rows"])):
+                        self._add_contributions(k, a, x, sizes, known)
                 k.if_else(
                     conjugates,
                     lambda: self._change_signs(k, x, sizes["rows"], sizes["columns"], -1.0, 1.0),
                     lambda: self._change_signs(k, x, sizes["rows"], sizes["columns"], -1.0, -1.0),
                 )
+
+    def _add_contributions(self, k: KernelBuilder, a: Matrix, x: Matrix, sizes: dict[str, Value], known: Value) -> None:
+        """What the last rows that are known contribute to as many that follow (from the end on, for an upper triangle).
+
+        As many as the largest power of two that divides `known`: so half of all rows meet the other half in one
+        product, and so do halves of halves. Each row gets all contributions before its block is solved, in order. Low
+        products, of a block and all rows before it, would read x from afar time and again."""
+        is_upper, total = k.compare("ne", sizes["is_upper"], 0), sizes["rows"]
+        count = k.and_(known, k.neg(known))
+        rows = k.smin(k.sub(total, known), count)
+        following = k.select(is_upper, k.sub(k.sub(total, known), rows), known)
+        last = k.select(is_upper, k.sub(total, known), k.sub(known, count))
+        operands = a.moved(k, following, last), x.moved(k, last, 0), x.moved(k, following, 0)
+        self._product(k, k.parameters["parallel"], *operands, (rows, sizes["columns"], count))
 
     def _solve_block(self, k: KernelBuilder, a: Matrix, x: Matrix, sizes: dict[str, Value], known: Value) -> None:
         """The block of rows that follows `known` rows (from the end on, for an upper triangle)."""
@@ -166,10 +193,6 @@ class _Emitter:
         is_upper = k.compare("ne", sizes["is_upper"], 0)
         rows = k.smin(k.sub(total, known), LARGEST_BLOCK)
         block = k.select(is_upper, k.sub(k.sub(total, known), rows), known)
-        before = k.select(is_upper, k.sub(total, known), k.const(I64, 0))
-        with k.if_(k.compare("gt", known, 0)):
-            operands = a.moved(k, block, before), x.moved(k, before, 0), x.moved(k, block, 0)
-            self._product(k, parallel, *operands, (rows, sizes["columns"], known))
         first = k.select(is_upper, k.sub(k.add(block, rows), 1), block)
         direction = k.select(is_upper, k.const(I64, -1), k.const(I64, 1))
         args = _SOLVE.new(k)
@@ -218,18 +241,18 @@ class _Emitter:
                 first = k.mul(groups.index, self._width)
                 count = k.smin(k.sub(rows, first), self._width)
                 here, there = below.moved(k, 0, first), above.moved(k, 0, first)
-                triangular.load_columns(k, here, columns, count, buffer)
+                triangular.load_columns(k, here, columns, count, buffer, self._solving_tile)
 
                 def coefficient(row: Value, column: Value) -> Element:
                     return factor.load(k, column, row)
 
-                triangular.substitute(k, coefficient, columns, buffer, unit_diagonal=False)
-                triangular.store_columns(k, buffer, columns, count, here)
+                triangular.substitute(k, coefficient, columns, buffer, self._solving_tile, unit_diagonal=False)
+                triangular.store_columns(k, buffer, columns, count, here, self._solving_tile)
 
                 def minus_conjugate(element: Element) -> Element:
                     return triangular.negate(k, triangular.conjugate(k, element))
 
-                triangular.store_columns(k, buffer, columns, count, there, minus_conjugate)
+                triangular.store_columns(k, buffer, columns, count, there, self._solving_tile, minus_conjugate)
 
     def factor(self) -> None:
         with self._function("factor", [("parallel", PTR), ("a", PTR), ("sizes", PTR)], linkage="") as k:
@@ -255,7 +278,7 @@ class _Emitter:
             self._product(k, parallel, *operands, (left, columns, known))
         block = a.moved(k, known, known)
         triangular.load_triangle(k, block, columns, buffer)
-        failed = triangular.factor_upper(k, buffer, columns, self._lanes, failed, known)
+        failed = triangular.factor_upper(k, buffer, columns, self._factoring_tile, failed, known)
         triangular.store_triangle(k, buffer, columns, block)
         following = k.add(known, columns)
         with k.if_(k.compare("lt", following, rows)):
