@@ -243,7 +243,7 @@ def _without_known(
     return [sums[first : first + len(places)] for first in range(0, len(sums), len(places))]
 
 
-def _elements(values: Sequence[Value], parts: int) -> list[Element]:
+def _elements(values: list[Value], parts: int) -> list[Element]:
     return [from_parts(values[first : first + parts]) for first in range(0, len(values), parts)]
 
 
