@@ -1,7 +1,7 @@
 """Transposes by square blocks, as `kernels.transpose` plans them, for any sizes and distances.
 
     turn_WIDTH                  elements of 1, 2, 4 or 8 bytes, whatever they mean
-    turn_WIDTH_past_caches      large results of such elements of which a block has a cache line in each row
+    turn_WIDTH_past_caches      large results of such elements, of which a block has a cache line in each row
 
 A unit is a stretch of a strip of some columns of one matrix; matrices lie at the places that `LEVELS` digits of their
 number say.
@@ -21,6 +21,7 @@ from xlapy.codegen.kernels.transpose import (
     SQUARE_BYTES,
     TransposePlan,
     block_lanes,
+    has_streamed_blocks,
     line_lanes,
     strides_of,
 )
@@ -97,8 +98,8 @@ def emit_turn(width: int, target: Target) -> Module:
     with KernelBuilder(module, f"turn_{width}", _RANGE, None, attributes=attributes) as k:
         _Squares(k, _TYPES[width], lanes).emit()
     with KernelBuilder(module, _past_caches(width), _RANGE, None, attributes=attributes) as k:
-        if target.vector_bytes == CACHE_LINE:
-            _PastCaches(k, _TYPES[width], line_lanes(width)).emit()
+        if has_streamed_blocks(target):
+            _PastCaches(k, _TYPES[width], lanes).emit()
         else:
             _Squares(k, _TYPES[width], lanes).emit()
     return module
@@ -166,10 +167,10 @@ class _TurnEmitter(abc.ABC):
         """The first row or column of a block, of which there are so many."""
         return self._k.smin(index, self._k.sub(self._numbers[count], self._block.lanes))
 
-    def _lines(self, first: Value, distance: Value) -> list[Value]:
-        """The addresses of as many lines as a block has, so far apart."""
+    def _lines(self, first: Value, distance: Value, count: int = 0) -> list[Value]:
+        """The addresses of so many lines, or as many as a block has, so far apart."""
         k, lines = self._k, []
-        for line in range(self._block.lanes):
+        for line in range(count or self._block.lanes):
             near = line % _NEXT_TO_EACH_OTHER
             if line and not near:
                 first = k.gep(first, k.mul(distance, _NEXT_TO_EACH_OTHER))
@@ -209,7 +210,13 @@ class _PastCaches(_TurnEmitter):
 
     While a square is turned, the rows of the next one are fetched, all lines of a row together. So memory is read and
     written in pieces of several lines. By single ones, one core of a Zen 5 took twice as long for rows of 16 KB, and a
-    third longer for others: lines as far apart as rows wait for the same part of memory."""
+    third longer for others: lines as far apart as rows wait for the same part of memory.
+
+    Where registers hold less than a line in each row of a block, several of those make one, in the stack frame."""
+
+    def __init__(self, k: KernelBuilder, type: IRType, lanes: int) -> None:
+        super().__init__(k, type, line_lanes(type.bytes))
+        self._lanes = lanes
 
     def emit(self) -> None:
         super().emit()
@@ -241,15 +248,44 @@ class _PastCaches(_TurnEmitter):
                 blocks_of_rows = k.udiv(k.sub(down.index, top), _LINES_OF_SQUARE)
                 self._fetch(following, k.add(k.sub(across.index, first), blocks_of_rows))
                 column = k.smax(self._first(across.index, "columns"), 0)
-                turned = self._turned(self._lines(self._place(source, down.index, column), numbers["source_row"]))
+                place = self._place(source, down.index, column)
                 goal = k.gep(k.gep(result, k.mul(column, numbers["result_column"])), down.index, self._width)
-                goals = self._lines(goal, numbers["result_column"])
-                k.if_else(
-                    misplaced,
-                    partial(self._store, goals, turned),
-                    partial(self._store, goals, turned, past_caches=True),
-                    likely=False,
+                store = self._turned_at_once if self._lanes == self._block.lanes else self._turned_in_parts
+                store(place, goal, misplaced)
+
+    def _turned_at_once(self, place: Value, goal: Value, misplaced: Value) -> None:
+        """Brings a block that registers hold from one place to another."""
+        k, numbers = self._k, self._numbers
+        turned = self._turned(self._lines(place, numbers["source_row"]))
+        goals = self._lines(goal, numbers["result_column"])
+        k.if_else(
+            misplaced,
+            partial(self._store, goals, turned),
+            partial(self._store, goals, turned, past_caches=True),
+            likely=False,
+        )
+
+    def _turned_in_parts(self, place: Value, goal: Value, misplaced: Value) -> None:
+        """The same of one that they do not: its parts go to where they belong in a block on the stack, and its lines
+        from there at once. Half lines that are stored past the caches one by one are written twice."""
+        k, numbers, side, lanes = self._k, self._numbers, self._block.lanes, self._lanes
+        part = self._block.element.with_lanes(lanes)
+        block = k.alloca(self._block, side, align=CACHE_LINE)
+        with k.loop(0, side, lanes) as down, k.loop(0, side, lanes) as across:
+            row = k.gep(place, k.mul(down.index, numbers["source_row"]))
+            lines = self._lines(k.gep(row, across.index, self._width), numbers["source_row"], lanes)
+            start = k.gep(k.gep(block, across.index, CACHE_LINE), down.index, self._width)
+            for number, line in enumerate(transposed(k, [k.load(line, part) for line in lines])):
+                k.store(k.gep(start, number * CACHE_LINE), line)
+
+        def store(*, past_caches: bool) -> None:
+            with k.loop(0, side) as lines:
+                line = k.load(k.gep(block, lines.index, CACHE_LINE), self._block, align=CACHE_LINE)
+                self._store(
+                    [k.gep(goal, k.mul(lines.index, numbers["result_column"]))], [line], past_caches=past_caches
                 )
+
+        k.if_else(misplaced, partial(store, past_caches=False), partial(store, past_caches=True), likely=False)
 
     def _place(self, source: Value, row: Value, column: Value) -> Value:
         k = self._k
