@@ -28,6 +28,7 @@ from xlapy.codegen.kernels.transpose import (
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.target import Target
+from xlapy_runtime.records import Record
 
 NUMBERS = (
     *("square", "strips", "stretch", "stretches"),
@@ -110,6 +111,15 @@ TURN_LIBRARIES = {
     for width in _TYPES
 }
 """By name."""
+
+
+class _Strip(Record):
+    """Blocks below one another: where they are and go, their rows, and whether these go to no beginning of a line."""
+
+    source: Value
+    result: Value
+    rows: Value
+    misplaced: Value
 
 
 class _TurnEmitter(abc.ABC):
@@ -210,9 +220,7 @@ class _PastCaches(_TurnEmitter):
 
     While a square is turned, the rows of the next one are fetched, all lines of a row together. So memory is read and
     written in pieces of several lines. By single ones, one core of a Zen 5 took twice as long for rows of 16 KB, and a
-    third longer for others: lines as far apart as rows wait for the same part of memory.
-
-    Where registers hold less than a line in each row of a block, several of those make one, in the stack frame."""
+    third longer for others: lines as far apart as rows wait for the same part of memory."""
 
     def __init__(self, k: KernelBuilder, type: IRType, lanes: int) -> None:
         super().__init__(k, type, line_lanes(type.bytes))
@@ -241,61 +249,66 @@ class _PastCaches(_TurnEmitter):
             first, edge = squares.index, k.add(squares.index, side)
             beside = self._place(source, top, edge)
             following = k.select(k.compare("lt", edge, right), beside, below)
-            with (
-                k.loop(first, k.smin(edge, right), self._block.lanes) as across,
-                k.loop(*rows, self._block.lanes) as down,
-            ):
-                blocks_of_rows = k.udiv(k.sub(down.index, top), _LINES_OF_SQUARE)
-                self._fetch(following, k.add(k.sub(across.index, first), blocks_of_rows))
+            with k.loop(first, k.smin(edge, right), self._block.lanes) as across:
                 column = k.smax(self._first(across.index, "columns"), 0)
-                place = self._place(source, down.index, column)
-                goal = k.gep(k.gep(result, k.mul(column, numbers["result_column"])), down.index, self._width)
-                store = self._turned_at_once if self._lanes == self._block.lanes else self._turned_in_parts
-                store(place, goal, misplaced)
+                goal = k.gep(k.gep(result, k.mul(column, numbers["result_column"])), top, self._width)
+                strip = _Strip(self._place(source, top, column), goal, k.sub(rows[1], top), misplaced)
+                fetched = self._place(following, k.sub(across.index, first), k.const(I64, 0))
+                if self._lanes == self._block.lanes:
+                    self._turn_blocks(strip, fetched)
+                else:
+                    self._turn_together(strip, fetched)
 
-    def _turned_at_once(self, place: Value, goal: Value, misplaced: Value) -> None:
-        """Brings a block that registers hold from one place to another."""
+    def _turn_blocks(self, strip: _Strip, fetched: Value) -> None:
+        """Block by block, which registers hold."""
         k, numbers = self._k, self._numbers
-        turned = self._turned(self._lines(place, numbers["source_row"]))
-        goals = self._lines(goal, numbers["result_column"])
-        k.if_else(
-            misplaced,
-            partial(self._store, goals, turned),
-            partial(self._store, goals, turned, past_caches=True),
-            likely=False,
-        )
+        with k.loop(0, strip.rows, self._block.lanes) as down:
+            self._fetch(fetched, down.index)
+            place = k.gep(strip.source, k.mul(down.index, numbers["source_row"]))
+            turned = self._turned(self._lines(place, numbers["source_row"]))
+            goals = self._lines(k.gep(strip.result, down.index, self._width), numbers["result_column"])
+            k.if_else(
+                strip.misplaced,
+                partial(self._store, goals, turned),
+                partial(self._store, goals, turned, past_caches=True),
+                likely=False,
+            )
 
-    def _turned_in_parts(self, place: Value, goal: Value, misplaced: Value) -> None:
-        """The same of one that they do not: its parts go to where they belong in a block on the stack, and its lines
-        from there at once. Half lines that are stored past the caches one by one are written twice."""
-        k, numbers, side, lanes = self._k, self._numbers, self._block.lanes, self._lanes
+    def _turn_together(self, strip: _Strip, fetched: Value) -> None:
+        """The same where registers hold less than a line in each row of a block: parts go to the stack, and rows of the
+        result from there to memory, one after the other. Half lines past the caches would be written twice, and single
+        lines, of rows a power of two apart, wait for the same part of memory (64 channels first: 1.8 times as long)."""
+        k, numbers, lanes = self._k, self._numbers, self._lanes
         part = self._block.element.with_lanes(lanes)
-        block = k.alloca(self._block, side, align=CACHE_LINE)
-        with k.loop(0, side, lanes) as down, k.loop(0, side, lanes) as across:
-            row = k.gep(place, k.mul(down.index, numbers["source_row"]))
-            lines = self._lines(k.gep(row, across.index, self._width), numbers["source_row"], lanes)
-            start = k.gep(k.gep(block, across.index, CACHE_LINE), down.index, self._width)
-            for number, line in enumerate(transposed(k, [k.load(line, part) for line in lines])):
-                k.store(k.gep(start, number * CACHE_LINE), line)
+        row_bytes = _LINES_OF_SQUARE * CACHE_LINE
+        rows_of_result = k.alloca(self._block, self._block.lanes * _LINES_OF_SQUARE, align=CACHE_LINE)
+        with k.loop(0, strip.rows, lanes) as down:
+            self._fetch(fetched, down.index)
+            place = k.gep(strip.source, k.mul(down.index, numbers["source_row"]))
+            with k.loop(0, self._block.lanes, lanes) as across:
+                lines = self._lines(k.gep(place, across.index, self._width), numbers["source_row"], lanes)
+                start = k.gep(k.gep(rows_of_result, across.index, row_bytes), down.index, self._width)
+                for number, line in enumerate(transposed(k, [k.load(line, part) for line in lines])):
+                    k.store(k.gep(start, number * row_bytes), line)
 
         def store(*, past_caches: bool) -> None:
-            with k.loop(0, side) as lines:
-                line = k.load(k.gep(block, lines.index, CACHE_LINE), self._block, align=CACHE_LINE)
-                self._store(
-                    [k.gep(goal, k.mul(lines.index, numbers["result_column"]))], [line], past_caches=past_caches
-                )
+            with k.loop(0, self._block.lanes) as rows, k.loop(0, strip.rows, self._block.lanes) as lines:
+                row = k.gep(rows_of_result, rows.index, row_bytes)
+                line = k.load(k.gep(row, lines.index, self._width), self._block, align=CACHE_LINE)
+                goal = k.gep(strip.result, k.mul(rows.index, numbers["result_column"]))
+                self._store([k.gep(goal, lines.index, self._width)], [line], past_caches=past_caches)
 
-        k.if_else(misplaced, partial(store, past_caches=False), partial(store, past_caches=True), likely=False)
+        k.if_else(strip.misplaced, partial(store, past_caches=False), partial(store, past_caches=True), likely=False)
 
     def _place(self, source: Value, row: Value, column: Value) -> Value:
         k = self._k
         return k.gep(k.gep(source, k.mul(row, self._numbers["source_row"])), column, self._width)
 
-    def _fetch(self, square: Value, row: Value) -> None:
-        """Fetches rows of a square from one on: as many lines as a block has."""
+    def _fetch(self, first: Value, row: Value) -> None:
+        """Fetches as many rows of a square for each block as make the whole of it, if `row` is that of the block."""
         k, distance = self._k, self._numbers["source_row"]
-        for number in range(self._block.lanes // _LINES_OF_SQUARE):
-            place = k.gep(square, k.mul(k.add(row, number), distance))
+        for number in range(self._lanes // _LINES_OF_SQUARE):
+            place = k.gep(first, k.mul(k.add(k.udiv(row, _LINES_OF_SQUARE), number), distance))
             k.prefetch(place, _LINES_OF_SQUARE * CACHE_LINE, level=2)
 
     def _store(self, goals: Sequence[Value], lines: Sequence[Value], *, past_caches: bool = False) -> None:
