@@ -78,11 +78,15 @@ class Memory(Arithmetic):
         return self._result(type, text)
 
     def load_apart(self, pointer: Value, type: IRType) -> Value:
-        """Loads what may be stored there again, if a select or an extremum leaves it as it is.
+        """Loads what may be stored there again, if a select or an extremum leaves it as it is."""
+        return self.apart(self.load(pointer, type))
 
-        LLVM turns these into masked stores of the other lanes, which take some 20 cycles where masks are not registers
-        of their own (AVX2 on a Zen 3). It does not see through this."""
-        return self._result(type, f"freeze {type.text} {self.load(pointer, type).text}")
+    def apart(self, loaded: Value) -> Value:
+        """What was loaded, without LLVM knowing where.
+
+        Of a select that is stored where one side was loaded, LLVM makes a masked store of the other lanes, which takes
+        some 20 cycles where masks are not registers of their own (AVX2 on a Zen 3). It does not see through this."""
+        return self._result(loaded.type, f"freeze {loaded.type.text} {loaded.text}")
 
     def prefetch(self, pointer: Value, bytes: int, *, level: int = 1, for_writing: bool = False) -> None:
         """Starts to fetch the cache lines from `pointer` on into a level of the caches. Bad addresses do no harm."""
