@@ -13,7 +13,8 @@ import pytest
 from tests.support.irlab import HAS_FMA, NATIVE_FEATURES, Compiled
 from tests.support.work import assert_linear, lines_run
 from xlapy.codegen.ir import F32, F64, I1, I8, I32, I64, PTR, IRType, KernelBuilder, Module, Value
-from xlapy.codegen.target import host_target
+from xlapy.codegen.jit import emit_assembly
+from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime.errors import InternalError
 
 
@@ -692,3 +693,19 @@ def test_a_sum_with_negative_zero_is_the_other_number() -> None:
         k.store(k.gep(k.parameters["y"], 8), k.add(x, 0.0))
 
     assert kernel_text(write, "x y").count("fadd") == 1
+
+
+def test_what_is_loaded_apart_is_stored_whole() -> None:
+    """Without masks, of which AVX2 has slow ones; the last case shows what LLVM does else."""
+
+    def chosen(load: Callable[[KernelBuilder, Value, IRType], Value]) -> str:
+        def body(k: KernelBuilder) -> None:
+            type = I64.with_lanes(4)
+            one, two = load(k, k.parameters["x"], type), k.load(k.parameters["y"], type)
+            k.store(k.parameters["x"], k.smax(one, two))
+
+        return emit_assembly(kernel_text(body, "x y"), reference_target("avx2"))
+
+    assert "maskmov" not in chosen(lambda k, place, type: k.load_apart(place, type))
+    assert "maskmov" not in chosen(lambda k, place, type: k.apart(k.load(place, type)))
+    assert "maskmov" in chosen(lambda k, place, type: k.load(place, type))

@@ -77,7 +77,17 @@ def test_what_is_not_positive_definite_has_no_factor(batch: tuple[int, ...], siz
         assert np.isnan(found[1, 0, 0]) and not np.isnan(found[0]).any()
 
 
-SOLVED = [((), 1, 1), ((20,), 3, 2), ((3,), 5, 1), ((2,), 20, 70), ((), 64, 5), ((2,), 70, 3), ((), 130, 70)]
+SOLVED = [
+    ((), 1, 1),
+    ((20,), 3, 2),
+    ((3,), 5, 1),
+    ((2,), 20, 70),
+    ((), 64, 5),
+    ((2,), 70, 3),
+    ((), 130, 70),
+    ((), 330, 40),
+]
+"""The last ones by several blocks: five, of which the first four are a product of two by two."""
 FLAGS = [*itertools.product((True, False), (True, False), Transpose)]
 
 

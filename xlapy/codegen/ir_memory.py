@@ -77,6 +77,17 @@ class Memory(Arithmetic):
             return self._pure(type, text, pointer) if hoistable else self._pinned(type, text, pointer)
         return self._result(type, text)
 
+    def load_apart(self, pointer: Value, type: IRType) -> Value:
+        """Loads what may be stored there again, if a select or an extremum leaves it as it is."""
+        return self.apart(self.load(pointer, type))
+
+    def apart(self, loaded: Value) -> Value:
+        """What was loaded, without LLVM knowing where.
+
+        Of a select that is stored where one side was loaded, LLVM makes a masked store of the other lanes, which takes
+        some 20 cycles where masks are not registers of their own (AVX2 on a Zen 3). It does not see through this."""
+        return self._result(loaded.type, f"freeze {loaded.type.text} {loaded.text}")
+
     def prefetch(self, pointer: Value, bytes: int, *, level: int = 1, for_writing: bool = False) -> None:
         """Starts to fetch the cache lines from `pointer` on into a level of the caches. Bad addresses do no harm."""
         self.module.declare("llvm.prefetch.p0", None, [PTR, I32, I32, I32])

@@ -14,14 +14,17 @@ from tests.support.native import record
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_WORDS
+from xlapy.codegen.ir import I32
+from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES, library_call
+from xlapy.codegen.libraries.sort_lanes import LanesKind, emit_lanes
 from xlapy.codegen.libraries.sort_network import FEW, phases
 from xlapy.codegen.libraries.sort_problem import NUMBERS
-from xlapy.codegen.target import host_target
+from xlapy.codegen.target import host_target, reference_target
 from xlapy.hlo.element_types import ALL, ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.sort_plan import has_key, plan_sort
+from xlapy.hlo.sort_plan import Payload, has_key, plan_sort
 from xlapy.native import library_symbols
 
 KEYS = sorted((t for t in ALL if has_key(t)), key=lambda t: t.name)
@@ -154,3 +157,10 @@ def test_rows_whose_positions_need_more_than_32_bits() -> None:
     assert call_of(alone.entry.root).numbers[NUMBERS.index("is_long")] == 0
     with pytest.raises(xlapy.UnsupportedError, match=rf"topk of s8\[{length}\]: rows are of {length} elements"):
         xlapy.compile(f"{x}  ROOT s = (s8[2], s32[2]) topk(x), k=2, largest=true }}")
+
+
+def test_exchanges_store_whole_vectors() -> None:
+    """Of what is loaded from and stored to the same place, LLVM would make masked stores, which are slow on AVX2."""
+    target = reference_target("avx2")
+    kind = LanesKind(I32, Payload.POSITION)
+    assert "maskmov" not in emit_assembly(emit_lanes(kind, target).text(), target)

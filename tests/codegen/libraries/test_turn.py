@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
+from xlapy_runtime.records import replaced
 
 
 def text_of(element_type: str, dims: tuple[int, ...], permutation: tuple[int, ...], mirrored: tuple[int, ...]) -> str:
@@ -86,6 +89,18 @@ def test_results_past_the_caches_of_sources_anywhere_in_memory(dtype: str, name:
     for offset in (0, 1, 64 // width - 1):
         source = memory[first + offset :][: rows * columns].reshape(rows, columns)
         np.testing.assert_array_equal(compiled(source), source.T)
+
+
+@pytest.mark.parametrize(("dtype", "name"), [("u1", "u8"), ("u2", "u16"), ("f4", "f32"), ("f8", "f64")])
+def test_results_past_the_caches_of_vectors_of_half_a_line(
+    dtype: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several blocks make one whose rows are lines; the last columns are in two of these."""
+    target = replaced(host_target(), vector_bytes=CACHE_LINE // 2, l3_bytes=0)
+    monkeypatch.setattr("xlapy.program_cache.host_target", lambda: target)
+    rows, width = 320, np.dtype(dtype).itemsize
+    columns = STREAMED_BYTES // (rows * width) + 7
+    check(text_of(name, (rows, columns), (1, 0), ()))
 
 
 def test_results_do_not_depend_on_threads() -> None:

@@ -14,7 +14,7 @@ from xlapy.codegen.kernels import triangular
 from xlapy.codegen.kernels.lane_matrices import LaneMatrices
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.strip import strip
-from xlapy.codegen.kernels.triangular import Buffer, Matrix
+from xlapy.codegen.kernels.triangular import Buffer, Matrix, Tile, factoring_tile, solving_tile
 from xlapy.codegen.registers import Element, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import Transpose
@@ -42,6 +42,7 @@ class TrianglePlan(Record):
     across: bool  # one matrix in each lane
     units: int  # with one matrix in each lane, vectors of them if they are all full
     streaming: bool  # results bypass the caches
+    tile: Tile  # of rows that are factored, or solved, together
     bytes_per_unit: int
 
     @property
@@ -68,11 +69,13 @@ def plan_triangle(instruction: Instruction, target: Target) -> TrianglePlan:
         units = batch if batch % lanes else batch // lanes
     else:
         units = batch * -(-columns // width)
-    work = rows * rows * (columns if len(instruction.operands) > 1 else rows) * batch
+    solves = len(instruction.operands) > 1
+    work = rows * rows * (columns if solves else rows) * batch
     bytes_per_unit = (instruction.shape.bytes + a.bytes + work * type.bytes // lanes) // max(units, 1)
     parts = 2 if a.type.is_complex else 1
     streaming = across and is_streamed([instruction], lanes, target)
-    return TrianglePlan(type, parts, rows, columns, batch, lanes, width, across, units, streaming, bytes_per_unit)
+    tile = solving_tile(width, lanes, parts, target) if solves else factoring_tile(lanes, parts, target)
+    return TrianglePlan(type, parts, rows, columns, batch, lanes, width, across, units, streaming, tile, bytes_per_unit)
 
 
 # -- cholesky ----------------------------------------------------------------------------------------------------------
@@ -99,7 +102,7 @@ def emit_cholesky(
 
         _across_batch(k, plan, begin, end, factor, in_place)
         return
-    width = -(-plan.rows // plan.lanes) * plan.lanes
+    width = -(-plan.rows // plan.tile.lanes) * plan.tile.lanes
     buffer = Buffer.new(k, plan.type, plan.parts, plan.rows, width)
     size = plan.rows * plan.rows
     with k.loop(begin, end) as loop:
@@ -108,7 +111,7 @@ def emit_cholesky(
             for array in (a, output)
         )
         triangular.load_triangle(k, source, plan.rows, buffer)
-        failed = triangular.factor_upper(k, buffer, plan.rows, plan.lanes, k.const(I64, 0))
+        failed = triangular.factor_upper(k, buffer, plan.rows, plan.tile, k.const(I64, 0))
         triangular.store_triangle(k, buffer, plan.rows, target)
         triangular.finish_factor(k, target, plan.rows, failed)
 
@@ -240,13 +243,13 @@ def emit_triangular_solve(
         if system.is_upper:
             matrix = matrix.reversed_rows(k, plan.rows).transposed().reversed_rows(k, plan.rows).transposed()
             source, target = (side.reversed_rows(k, plan.rows) for side in (source, target))
-        triangular.load_columns(k, source, plan.rows, count, buffer, change)
+        triangular.load_columns(k, source, plan.rows, count, buffer, plan.tile, change)
 
         def coefficient(row: Value, column: Value, matrix: Matrix = matrix) -> Element:
             return matrix.load(k, row, column)
 
-        triangular.substitute(k, coefficient, plan.rows, buffer, unit_diagonal=system.unit_diagonal)
-        triangular.store_columns(k, buffer, plan.rows, count, target, change)
+        triangular.substitute(k, coefficient, plan.rows, buffer, plan.tile, unit_diagonal=system.unit_diagonal)
+        triangular.store_columns(k, buffer, plan.rows, count, target, plan.tile, change)
 
 
 def _small_solve(

@@ -28,7 +28,7 @@ from xlapy.codegen.kernels.reduce_window import UNROLLED_INSTRUCTIONS
 from xlapy.codegen.kernels.select_and_scatter_plan import SelectAndScatterPlan
 from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop, shared_rows
 from xlapy.codegen.regions import emit_region
-from xlapy.codegen.registers import Element, select, splat
+from xlapy.codegen.registers import Element, from_parts, parts_of, select, splat
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable
 from xlapy.hlo.shape import Shape
@@ -301,10 +301,14 @@ class _Unit:
             index = Index(output.shape.dims, None, at)
             own = None if is_whole else self._is_own(start, place)
             with nullcontext() if own is None else k.if_(own):
-                old = output.load(ix, index) if only is None else self._init
+                old = self._loaded_apart(output, index) if only is None else self._init
                 new = self._scattered(old, positions) if only is None else only
                 is_chosen = k.compare("eq", chosen, k.const(chosen.type, number))
                 output.store(ix, index, select(k, is_chosen, new, old))
+
+    def _loaded_apart(self, output: Array, index: Index) -> Element:
+        """Lanes that no window selects are stored as they were."""
+        return from_parts([self._k.apart(part) for part in parts_of(output.load(self._ix, index))])
 
     def _selected(self, positions: Positions, start: Positions) -> tuple[Value, Value]:
         """Whether there is an element in the window, and how far each lane's is behind the start of the result's."""

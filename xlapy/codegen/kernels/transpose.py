@@ -4,8 +4,8 @@ Reading along one dimension and writing along the other touches a new cache line
 blocks are read by rows, turned over in registers and written by rows; and they are walked within larger squares, so
 that the lines of both sides are still in cache when the next block needs their other half.
 
-Where a row of a block is a whole cache line, no line is needed twice. Then results that no cache holds bypass them, and
-squares follow each other along the rows of the operand, which are fetched ahead: see `libraries.turn`.
+Results that no cache holds bypass them, in blocks whose rows are whole cache lines, so that no line is needed twice.
+Squares follow each other along the rows of the operand then, which are fetched ahead: see `libraries.turn`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
     is_streaming = (
         len(fast) == 1
         and outer <= LEVELS
-        and target.vector_bytes == CACHE_LINE
+        and has_streamed_blocks(target)
         and dims[fast[0]] >= line_lanes(width)
         and not dims[slow] % line_lanes(width)
         and is_streamed([transpose], line_lanes(width), target)
@@ -94,6 +94,11 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
     plan = TransposePlan(dims, permutation, mirrored, tuple(fast), slow, lanes, square, stretch, is_streaming, 0, 0)
     units = operand.size // (_size(dims, fast) * dims[slow]) * plan.strips * plan.stretches
     return replace(plan, units=units, bytes_per_unit=2 * operand.bytes // units)
+
+
+def has_streamed_blocks(target: Target) -> bool:
+    """Whether results may bypass the caches: one or two vectors make a line."""
+    return 2 * target.vector_bytes >= CACHE_LINE
 
 
 def block_lanes(width: int, target: Target) -> int:

@@ -7,17 +7,24 @@ aT xT = bT. Buffers hold rows of lanes, real and imaginary parts apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.math.complex import Complex
 from xlapy.codegen.math.complex import divide as complex_quotient
+from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.registers import Element, Pair, from_parts, parts_of
+from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record
 
 QUIET_NAN_BITS = {32: 0x7FC00000, 64: 0x7FF8000000000000}
 """By the bits of a float. What is added in the low bits stays a NaN."""
+
+
+MOST_TILE_ROWS = 4
+"""More would only make the triangle within a tile larger, in which each row waits for the one before."""
 
 
 class Matrix(Record):
@@ -150,6 +157,30 @@ def real_element(k: KernelBuilder, value: Value, parts: int) -> Element:
     return value if parts == 1 else Pair(value, k.const(value.type, 0.0))
 
 
+class Tile(Record):
+    """What registers hold of a triangle: `rows` rows of some vectors of `lanes` lanes."""
+
+    rows: int
+    lanes: int
+
+
+def solving_tile(width: int, lanes: int, parts: int, target: Target) -> Tile:
+    """For right sides `width` at a time."""
+    lanes = min(lanes, width)
+    return Tile(_tile_rows(width // lanes, parts, target), lanes)
+
+
+def factoring_tile(lanes: int, parts: int, target: Target) -> Tile:
+    """Two vectors wide: in a vector for each row there would be too few sums to hide the latency of multiply-adds."""
+    return Tile(_tile_rows(2, parts, target), 2 * lanes)
+
+
+def _tile_rows(vectors: int, parts: int, target: Target) -> int:
+    """As many as leave registers for what they are multiplied with."""
+    sums, factor = vectors * parts, parts
+    return max(1, min(MOST_TILE_ROWS, (target.vector_registers - sums - factor) // sums))
+
+
 # -- solving -----------------------------------------------------------------------------------------------------------
 
 Coefficient = Callable[[Value, Value], Element]
@@ -157,63 +188,123 @@ Coefficient = Callable[[Value, Value], Element]
 
 
 def substitute(
-    k: KernelBuilder, coefficient: Coefficient, rows: Operand, x: Buffer, *, unit_diagonal: bool | Value
+    k: KernelBuilder, coefficient: Coefficient, rows: Operand, x: Buffer, tile: Tile, *, unit_diagonal: bool
 ) -> None:
-    """Turns the right sides in `x` into the solutions, row by row; each lane is a system of its own."""
-    lanes = x.width
-    with k.loop(0, k.add(rows, k.const(I64, 0))) as loop:
-        row = loop.index
-        with k.loop(0, row, carry=parts_of(x.load(k, row, 0, lanes))) as known:
-            total = from_parts(known.values)
-            factor = coefficient(row, known.index)
-            known.next = parts_of(minus_product(k, total, factor, x.load(k, known.index, 0, lanes)))
-        rest = from_parts(known.results)
-        if unit_diagonal is True:
-            x.store(k, row, 0, rest)
-        elif unit_diagonal is False:
-            x.store(k, row, 0, quotient(k, rest, coefficient(row, row)))
-        else:
-            x.store(k, row, 0, rest)
-            with k.if_(k.not_(unit_diagonal)):
-                x.store(k, row, 0, quotient(k, rest, coefficient(row, row)))
+    """Turns the right sides in `x` into the solutions, a tile after the other; each lane is a system of its own."""
+    _in_tiles(k, rows, tile, lambda numbers: _substitute_rows(k, coefficient, numbers, x, tile, unit_diagonal))
+
+
+def _in_tiles(k: KernelBuilder, rows: Operand, tile: Tile, step: Callable[[list[Value]], None]) -> None:
+    """Calls `step` with the numbers of all rows: as many at once as a tile has, and those left over one by one."""
+    count = k.add(rows, k.const(I64, 0))
+    whole = k.sub(count, k.urem(count, tile.rows))
+    with k.loop(0, whole, tile.rows) as tiles:
+        step([k.add(tiles.index, number) for number in range(tile.rows)])
+    with k.loop(whole, count) as rest:
+        step([rest.index])
+
+
+def _substitute_rows(
+    k: KernelBuilder, coefficient: Coefficient, rows: Sequence[Value], x: Buffer, tile: Tile, unit_diagonal: bool
+) -> None:
+    """The next rows: what all rows before contribute, then what they do to each other."""
+    places = [k.const(I64, place) for place in range(0, x.width, tile.lanes)]
+    totals = _without_known(k, coefficient, rows, x, places, tile.lanes)
+    for number, row in enumerate(rows):
+        for earlier in range(number):
+            factor = coefficient(row, rows[earlier])
+            totals[number] = [
+                minus_product(k, total, factor, value)
+                for total, value in zip(totals[number], totals[earlier], strict=True)
+            ]
+        if not unit_diagonal:
+            divisor = coefficient(row, row)
+            totals[number] = [quotient(k, total, divisor) for total in totals[number]]
+        for place, total in zip(places, totals[number], strict=True):
+            x.store(k, row, place, total)
+
+
+def _without_known(
+    k: KernelBuilder, coefficient: Coefficient, rows: Sequence[Value], x: Buffer, places: Sequence[Value], lanes: int
+) -> list[list[Element]]:
+    """Vectors of the next rows, without what the rows of `x` before them contribute: all sums stay in registers."""
+    grid = [(row, place) for row in range(len(rows)) for place in range(len(places))]
+    starts = [part for row, place in grid for part in parts_of(x.load(k, rows[row], places[place], lanes))]
+    with k.loop(0, rows[0], carry=starts) as known:
+        totals = _elements(known.values, x.parts)
+        factors = [coefficient(row, known.index) for row in rows]
+        values = [x.load(k, known.index, place, lanes) for place in places]
+        left = [
+            minus_product(k, total, factors[row], values[place])
+            for total, (row, place) in zip(totals, grid, strict=True)
+        ]
+        known.next = [part for element in left for part in parts_of(element)]
+    sums = _elements(known.results, x.parts)
+    return [sums[first : first + len(places)] for first in range(0, len(sums), len(places))]
+
+
+def _elements(values: list[Value], parts: int) -> list[Element]:
+    return [from_parts(values[first : first + parts]) for first in range(0, len(values), parts)]
 
 
 def load_columns(
-    k: KernelBuilder, source: Matrix, rows: Operand, columns: Value, target: Buffer, change: Change | None = None
+    k: KernelBuilder,
+    source: Matrix,
+    rows: Operand,
+    columns: Value,
+    target: Buffer,
+    tile: Tile,
+    change: Change | None = None,
 ) -> None:
     """Fills a buffer with the first `columns` columns of a matrix, at most its width."""
-    lanes = target.width
     count = k.add(rows, k.const(I64, 0))
     change = change or _same
 
     def vectors() -> None:
         with k.loop(0, count) as loop:
-            target.store(k, loop.index, 0, change(source.load_row(k, loop.index, 0, lanes)))
+            target.store(k, loop.index, 0, change(source.load_row(k, loop.index, 0, target.width)))
+
+    def turned() -> None:
+        with _square_blocks(k, count, target, tile) as (row, column):
+            lines = [change(each.load_row(k, 0, 0, tile.lanes)) for each in _lines(k, source, row, column, tile)]
+            for number, line in enumerate(_turned(k, lines)):
+                target.store(k, k.add(row, number), column, line)
 
     def elements() -> None:
-        if lanes > 1:
+        if target.width > 1:
             with k.loop(0, count) as loop:
-                target.store(k, loop.index, 0, zero(k, source.type, source.parts, lanes))
+                target.store(k, loop.index, 0, zero(k, source.type, source.parts, target.width))
 
         def load(row: Value, column: Value) -> None:
             target.store(k, row, column, change(source.load(k, row, column)))
 
         _each_element(k, source, count, columns, load)
 
-    k.if_else(_is_row_of(k, source, columns, lanes), vectors, elements)
+    _in_fastest_order(k, source, count, columns, target, tile, (vectors, turned, elements))
 
 
 def store_columns(
-    k: KernelBuilder, source: Buffer, rows: Operand, columns: Value, target: Matrix, change: Change | None = None
+    k: KernelBuilder,
+    source: Buffer,
+    rows: Operand,
+    columns: Value,
+    target: Matrix,
+    tile: Tile,
+    change: Change | None = None,
 ) -> None:
     """The inverse of `load_columns`."""
-    lanes = source.width
     count = k.add(rows, k.const(I64, 0))
     change = change or _same
 
     def vectors() -> None:
         with k.loop(0, count) as loop:
-            target.store_row(k, loop.index, 0, change(source.load(k, loop.index, 0, lanes)))
+            target.store_row(k, loop.index, 0, change(source.load(k, loop.index, 0, source.width)))
+
+    def turned() -> None:
+        with _square_blocks(k, count, source, tile) as (row, column):
+            block = [change(source.load(k, k.add(row, number), column, tile.lanes)) for number in range(tile.lanes)]
+            for each, line in zip(_lines(k, target, row, column, tile), _turned(k, block), strict=True):
+                each.store_row(k, 0, 0, line)
 
     def elements() -> None:
         def store(row: Value, column: Value) -> None:
@@ -221,7 +312,53 @@ def store_columns(
 
         _each_element(k, target, count, columns, store)
 
-    k.if_else(_is_row_of(k, target, columns, lanes), vectors, elements)
+    _in_fastest_order(k, target, count, columns, source, tile, (vectors, turned, elements))
+
+
+@contextlib.contextmanager
+def _square_blocks(k: KernelBuilder, rows: Value, buffer: Buffer, tile: Tile) -> Iterator[tuple[Value, Value]]:
+    """The row and the column at which blocks of as many rows as lanes begin: the last ones overlap those above."""
+    with k.loop(0, rows, tile.lanes) as down, k.loop(0, buffer.width, tile.lanes) as across:
+        yield k.smin(down.index, k.sub(rows, tile.lanes)), across.index
+
+
+def _lines(k: KernelBuilder, matrix: Matrix, row: Value, column: Value, tile: Tile) -> list[Matrix]:
+    """The columns of a block, each as the matrix whose first row it is."""
+    return [matrix.moved(k, row, k.add(column, number)).transposed() for number in range(tile.lanes)]
+
+
+def _turned(k: KernelBuilder, block: Sequence[Element]) -> list[Element]:
+    """A square block by columns."""
+    parts = zip(*(parts_of(line) for line in block), strict=True)
+    return [from_parts(both) for both in zip(*(transposed(k, part) for part in parts), strict=True)]
+
+
+def _in_fastest_order(
+    k: KernelBuilder,
+    matrix: Matrix,
+    rows: Value,
+    columns: Value,
+    buffer: Buffer,
+    tile: Tile,
+    ways: tuple[Callable[[], None], Callable[[], None], Callable[[], None]],
+) -> None:
+    """Does the first of the ways that is possible: by rows, which the buffer has as the matrix; by square blocks, which
+    are turned in registers, where columns of the matrix are neighbours in memory; by elements.
+
+    One by one, elements take as long as what is computed from them (a factor of 256 rows: 1.25 times the time)."""
+    vectors, turned, elements = ways
+    is_whole = k.compare("eq", columns, buffer.width)
+    has_rows = k.and_(is_whole, k.compare("eq", matrix.column_pitch, 1))
+    has_lines = k.and_(is_whole, k.compare("eq", matrix.row_pitch, 1))
+    has_lines = k.and_(has_lines, k.compare("ge", rows, tile.lanes))
+
+    def not_by_rows() -> None:
+        if tile.lanes == 1 or buffer.width % tile.lanes:
+            elements()
+        else:
+            k.if_else(has_lines, turned, elements)
+
+    k.if_else(has_rows, vectors, not_by_rows)
 
 
 Change = Callable[[Element], Element]
@@ -229,10 +366,6 @@ Change = Callable[[Element], Element]
 
 def _same(element: Element) -> Element:
     return element
-
-
-def _is_row_of(k: KernelBuilder, matrix: Matrix, columns: Value, lanes: int) -> Value:
-    return k.and_(k.compare("eq", matrix.column_pitch, 1), k.compare("eq", columns, lanes))
 
 
 def _each_element(
@@ -264,30 +397,65 @@ def load_triangle(k: KernelBuilder, source: Matrix, rows: Operand, target: Buffe
         target.store(k, loop.index, each.index, conjugate(k, source.load(k, each.index, loop.index)))
 
 
-def factor_upper(k: KernelBuilder, u: Buffer, rows: Operand, lanes: int, failed: Value, before: Operand = 0) -> Value:
+def factor_upper(k: KernelBuilder, u: Buffer, rows: Operand, tile: Tile, failed: Value, before: Operand = 0) -> Value:
     """Replaces the upper triangle in `u` by the factor u with uH u = a; returns `failed`, or else the number of the
     first pivot that was not positive, counted from 1 behind `before` others, or else 0.
 
     What lies below the diagonal in the same vectors is overwritten."""
     count = k.add(rows, k.const(I64, 0))
-    with k.loop(0, count, carry=[failed]) as loop:
-        row = loop.index
-        first = k.and_(row, -lanes)
-        with k.loop(first, count, lanes) as columns:
-            with k.loop(0, row, carry=parts_of(u.load(k, row, columns.index, lanes))) as known:
-                factor = conjugate(k, u.load(k, known.index, row))
-                values = u.load(k, known.index, columns.index, lanes)
-                known.next = parts_of(minus_product(k, from_parts(known.values), factor, values))
-            u.store(k, row, columns.index, from_parts(known.results))
+    whole = k.sub(count, k.urem(count, tile.rows))
+    with k.loop(0, whole, tile.rows, carry=[failed]) as tiles:
+        numbers = [k.add(tiles.index, number) for number in range(tile.rows)]
+        tiles.next = [_factor_rows(k, u, numbers, count, tile, tiles.values[0], before)]
+    with k.loop(whole, count, carry=tiles.results) as rest:
+        rest.next = [_factor_rows(k, u, [rest.index], count, tile, rest.values[0], before)]
+    return rest.results[0]
+
+
+def _factor_rows(
+    k: KernelBuilder, u: Buffer, rows: Sequence[Value], count: Value, tile: Tile, failed: Value, before: Operand
+) -> Value:
+    """The next rows: what all rows before contribute, then what they do to each other."""
+    lanes = tile.lanes
+    first = k.and_(rows[0], -lanes)
+
+    def coefficient(row: Value, known: Value) -> Element:
+        return conjugate(k, u.load(k, known, row))
+
+    with k.loop(first, count, lanes) as columns:
+        totals = _without_known(k, coefficient, rows, u, [columns.index], lanes)
+        for row, (total,) in zip(rows, totals, strict=True):
+            u.store(k, row, columns.index, total)
+    for number, row in enumerate(rows):
         pivot = real_part(u.load(k, row, row))
         root = k.sqrt(pivot)
-        with k.loop(first, count, lanes) as columns:
-            values = u.load(k, row, columns.index, lanes)
-            u.store(k, row, columns.index, divided_by_real(k, values, root))
-        u.store(k, row, row, real_element(k, root, u.parts))
-        is_fine = k.or_(k.compare("gt", pivot, 0.0), k.compare("ne", loop.values[0], 0))
-        loop.next = [k.select(is_fine, loop.values[0], k.add(k.add(row, before), 1))]
-    return loop.results[0]
+        following = rows[number + 1 :]
+        factors = [coefficient(later, row) for later in following]
+        _finish_row(
+            k, u, row, following, [divided_by_real(k, factor, root) for factor in factors], root, (first, count), lanes
+        )
+        is_fine = k.or_(k.compare("gt", pivot, 0.0), k.compare("ne", failed, 0))
+        failed = k.select(is_fine, failed, k.add(k.add(row, before), 1))
+    return failed
+
+
+def _finish_row(
+    k: KernelBuilder,
+    u: Buffer,
+    row: Value,
+    following: Sequence[Value],
+    factors: Sequence[Element],
+    root: Value,
+    columns: tuple[Value, Value],
+    lanes: int,
+) -> None:
+    """Divides a row by the root of its pivot, and takes it, times their factors, from the rows that follow."""
+    with k.loop(*columns, lanes) as loop:
+        values = divided_by_real(k, u.load(k, row, loop.index, lanes), root)
+        u.store(k, row, loop.index, values)
+        for later, factor in zip(following, factors, strict=True):
+            u.store(k, later, loop.index, minus_product(k, u.load(k, later, loop.index, lanes), factor, values))
+    u.store(k, row, row, real_element(k, root, u.parts))
 
 
 def store_triangle(k: KernelBuilder, source: Buffer, rows: Operand, target: Matrix) -> None:

@@ -68,7 +68,7 @@ class BlockValues:
 
     def load(self, vector: Value) -> list[Element]:
         loaded = [
-            self._k.load(self._place(room, type.bytes * type.lanes, vector), type)
+            self._k.load_apart(self._place(room, type.bytes * type.lanes, vector), type)
             for room, type in zip(self._rooms, self._types, strict=True)
         ]
         return unflatten(loaded, self._model)

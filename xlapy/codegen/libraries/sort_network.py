@@ -121,6 +121,6 @@ class Lanes(Record):
 
     def _exchange(self, k: KernelBuilder, position: Value, distance: Value) -> None:
         other = k.add(position, distance)
-        one, two = self.load(k, position), self.load(k, other)
+        one, two = (k.load_apart(self._address(k, place), self.type) for place in (position, other))
         self.store(k, position, k.umin(one, two))
         self.store(k, other, k.umax(one, two))
