@@ -98,7 +98,8 @@ class GemmRegions(GemmInPlace):
         are_near = k.compare("le", b_bytes, _NEAR_BYTES)
         # In a B that was packed beforehand runs follow each other, so that C need not be read for each (28 by 28
         # positions of 128 features: 1 % faster).
-        sums_several = k.or_(are_near, self._is_packed_before(k, problem))
+        is_packed = k.or_(self._is_packed_before(k, problem), k.compare("eq", problem["copies"], 0))
+        sums_several = k.or_(are_near, is_packed)
         return Geometry(
             planes=number("step_count0"),
             place_rows=number("step_count1"),
