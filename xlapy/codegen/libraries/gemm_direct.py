@@ -58,11 +58,11 @@ _UNITS_THAT_SHARE_B = 3
 twice as long as others, and of a small unit it is a large part (Zen 3, 1 by 28 by 28 of 128 features: 0.96 of the time,
 8 by 14 by 14 of 256: 0.9)."""
 
-_LEAST_ROWS_TO_PACK_FOR = 49
+_LEAST_ROWS_TO_PACK_FOR = 64
 _LEAST_POSITIONS_OF_LOW_TILES = 4
-"""With low tiles: of so many positions, so many in a line, regions are better than to unfold them or to copy rows. To
-pack B by rows costs less than that the first of few tiles does it, and lines of 7 positions are tiles of 4 and 3 rows
-(Zen 3, 1 by 7 by 7 of 512 features: 0.7 of the time, 8 of them: 0.65)."""
+"""With low tiles: of so many positions, so many in a line, regions are better than to unfold them or to copy rows (Zen
+3, 8 by 7 by 7 of 512 features: 0.7 of the time; 8 by 8 of 256 to 512: 0.9). To pack B by rows costs less than that the
+first of few tiles does it, but of 49 positions as much as a third of the products, where others use the last cache."""
 
 _TILES_BELOW = 16
 """In a unit whose first tile packs B for the others, unless there would be too few units to share out."""
