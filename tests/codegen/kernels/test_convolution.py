@@ -167,10 +167,11 @@ def test_gradients_of_kernels(name: str) -> None:
 
 
 def test_gradients_of_many_filters_of_one_channel() -> None:
-    """As many vectors as hide the latency of products; the last ones overlap those before them."""
+    """As many vectors as hide the latency of products, and fit the registers; the last ones overlap the others."""
     channels = f"{GRADIENT}, batch_group_count=536"
     text = convolution("2,7,9,536", "2,7,9,536", "3,3,1,536", f"window={{size=7x9 pad=1_1x1_1}}, {channels}")
-    assert plan_convolution(parse(text).entry.root, host_target()).vectors == MOST_VECTORS
+    for target, vectors in (("avx512", MOST_VECTORS), ("avx2", MOST_VECTORS - 1)):
+        assert plan_convolution(parse(text).entry.root, reference_target(target)).vectors == vectors
     check(text)
 
 

@@ -56,7 +56,9 @@ lies in the lanes is read the fewest times (Zen 3, 7 by 7 of 3 to 64 features wi
 
 MOST_VECTORS, LEAST_UNITS = 4, 12
 """Along the lanes of gradients of kernels that have so few other results in a tile (those of filters of one channel)
-that products would wait for one another; if so many units of work are left then."""
+that products would wait for one another; if so many units of work are left then. One less where all do not fit the
+registers: a sum in memory takes as long as three (Zen 3, 3 by 3 of 256 to 256 features, 8 images of 14 by 14, features
+first: 0.88 of the time)."""
 
 ENOUGH_SUMS = 8
 """Vectors of sums that hide the latency of products. Gradients of kernels have few results to share out: where so many
@@ -215,7 +217,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         lane_loop,
         tile_loop,
         lanes,
-        1 if has_edges else _vectors(sizes, lane_loop, native, tile * sheets, VECTORS * most if has_few else 0),
+        1 if has_edges else _vectors(sizes, lane_loop, target, native, tile * sheets, VECTORS * most if has_few else 0),
         tile,
         sheets,
         edges[tile_loop] if tile_loop is not None else (0, 0),
@@ -231,7 +233,7 @@ def _is_mostly_edges(axis: WindowAxis, native: int) -> bool:
     return not axis.is_always_inside and axis.count <= BLOCKS_WITH_EDGES * VECTORS * native
 
 
-def _vectors(sizes: Sequence[int], lane_loop: int, native: int, results: int, most_sums: int) -> int:
+def _vectors(sizes: Sequence[int], lane_loop: int, target: Target, native: int, results: int, most_sums: int) -> int:
     """How many lie along the lanes, for each of the `results` of a tile: these have few positions of a long window, and
     so many sums at the most, unless that is 0."""
     columns = sizes[lane_loop]
@@ -239,7 +241,10 @@ def _vectors(sizes: Sequence[int], lane_loop: int, native: int, results: int, mo
         return 1
     tiles = math.prod(sizes) // max(columns * results, 1)
     units = columns // (MOST_VECTORS * native) * tiles
-    return MOST_VECTORS if MOST_VECTORS * results <= most_sums and units >= LEAST_UNITS else VECTORS
+    if MOST_VECTORS * results > most_sums or units < LEAST_UNITS:
+        return VECTORS
+    # Beside the sums there are vectors of one factor, and an element of the other.
+    return MOST_VECTORS if MOST_VECTORS * (results + 1) < target.vector_registers else MOST_VECTORS - 1
 
 
 def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
