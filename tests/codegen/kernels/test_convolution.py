@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import xlapy
-from xlapy.codegen.kernels.convolution import MOST_VECTORS, plan_convolution
-from xlapy.codegen.target import host_target
+from tests.support.close_results import check_same
+from tests.support.random_windows import random_array
+from xlapy.codegen.kernels.convolution import MOST_VECTORS, SPATIAL, TILE_WITH_EDGES, plan_convolution
+from xlapy.codegen.target import host_target, reference_target
 from xlapy.hlo.text import parse
 
 
@@ -56,6 +58,47 @@ def test_loops_over_places_and_features(name: str) -> None:
     text = (IN_LINES | APART)[name]
     module = parse(text)
     assert plan_convolution(module.entry.root, host_target()).has_lines == (name in IN_LINES)
+    check(text)
+
+
+FIRST = "dim_labels=bf01_oi01->bf01"
+ACROSS_EDGES = {
+    # name: a program whose rows of positions are lanes, and whether most of these are at an edge
+    "groups": (convolution("2,8,9,28", "24,4,3,3", "2,24,9,28", f"{SAME}, {FIRST}, feature_group_count=2"), True),
+    "one channel, far outside": (
+        convolution("2,1,9,28", "9,1,3,5", "2,9,9,36", f"window={{size=3x5 pad=1_1x6_6}}, {FIRST}"),
+        True,
+    ),
+    "by twos, holes in the window": (
+        convolution(
+            "2,3,9,57", "8,3,3,3", "2,8,5,29", f"window={{size=3x3 stride=2x2 pad=1_1x2_2 rhs_dilate=1x2}}, {FIRST}"
+        ),
+        True,
+    ),
+    "backwards": (
+        convolution("2,3,9,28", "8,3,3,3", "2,8,9,28", f"window={{size=3x3 pad=1_1x1_1 rhs_reversal=0x1}}, {FIRST}"),
+        True,
+    ),
+    "long rows": (convolution("1,2,3,300", "8,2,3,3", "1,8,3,300", f"{SAME}, {FIRST}"), False),
+}
+
+
+@pytest.mark.parametrize("name", ACROSS_EDGES)
+def test_rows_of_positions_across_edges(name: str) -> None:
+    """Where masks take registers, tiles of rows that are mostly edges have one vector of each result; in all types."""
+    text, is_edge = ACROSS_EDGES[name]
+    convolution = parse(text).entry.root
+    for target, takes_registers in ((reference_target("avx2"), True), (reference_target("avx512"), False)):
+        plan = plan_convolution(convolution, target)
+        assert plan.lane_loop == SPATIAL + 1
+        assert plan.masks_factors == takes_registers
+        if takes_registers:
+            assert (plan.vectors == 1 and plan.tile <= TILE_WITH_EDGES) == is_edge
+    for type in ("f64", "s32", "s8", "bf16", "c64"):
+        of_type = text.replace("f32", type)
+        generator = np.random.default_rng(1)
+        arrays = [random_array(generator, parameter.shape) for parameter in parse(of_type).entry.parameters]
+        check_same(xlapy.compile(of_type)(*arrays), xlapy.evaluate(of_type, *arrays))
     check(text)
 
 
@@ -124,10 +167,11 @@ def test_gradients_of_kernels(name: str) -> None:
 
 
 def test_gradients_of_many_filters_of_one_channel() -> None:
-    """As many vectors as hide the latency of products; the last ones overlap those before them."""
+    """As many vectors as hide the latency of products, and fit the registers; the last ones overlap the others."""
     channels = f"{GRADIENT}, batch_group_count=536"
     text = convolution("2,7,9,536", "2,7,9,536", "3,3,1,536", f"window={{size=7x9 pad=1_1x1_1}}, {channels}")
-    assert plan_convolution(parse(text).entry.root, host_target()).vectors == MOST_VECTORS
+    for target, vectors in (("avx512", MOST_VECTORS), ("avx2", MOST_VECTORS - 1)):
+        assert plan_convolution(parse(text).entry.root, reference_target(target)).vectors == vectors
     check(text)
 
 

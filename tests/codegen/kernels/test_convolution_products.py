@@ -53,6 +53,21 @@ PRODUCTS = {
       k = f32[3,3,64,72] parameter(1)
       ROOT c = f32[2,16,14,72] convolution(x, k),
         window={size=3x3 stride=1x2 pad=3_3x9_9 rhs_reversal=0x1}, dim_labels=b01f_01io->b01f""",
+    "a kernel that several units share": """
+      x = f32[4,12,13,64] parameter(0)
+      k = f32[3,3,64,136] parameter(1)
+      ROOT c = f32[4,12,13,136] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "a kernel with holes that several units share": """
+      x = f32[3,16,19,64] parameter(0)
+      k = f32[3,2,64,136] parameter(1)
+      ROOT c = f32[3,16,19,136] convolution(x, k),
+        window={size=3x2 pad=2_2x2_1 rhs_dilate=2x3 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f""",
+    "few positions, a kernel of several panels": """
+      x = f32[1,7,7,256] parameter(0)
+      k = f32[3,3,256,520] parameter(1)
+      ROOT c = f32[1,7,7,520] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
     "rows too long for one region": """
       x = f32[1,3,600,256] parameter(0)
       k = f32[2,2,256,24] parameter(1)

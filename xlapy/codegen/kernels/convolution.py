@@ -26,7 +26,7 @@ from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.dot import accumulator_type, multiply_add, widened
 from xlapy.codegen.kernels.reduce_window import inner_dim, window_axes
@@ -45,9 +45,20 @@ each, what is loaded, and hide the latency of the products. Where features fill 
 many do that with half of the loads. (Along a spatial dimension twice as many took twice as long: the code at edges, for
 28 positions.)"""
 
+TILE_WITH_EDGES, BLOCKS_WITH_EDGES = 8, 4
+"""Results along the second dimension where masks take registers of their own and instructions beside the products, and
+lanes lie across so few blocks of positions that most of them cross an edge: of one vector each (Zen 3, 4 by 28 by 28 of
+128 features in 8 groups, features first: 0.3 of the time that 6 of two take)."""
+
+MOST_OF_SHEETS = 12
+"""Results in a tile of all positions of a small batch: so many sums, each of one vector, fit 16 registers, and what
+lies in the lanes is read the fewest times (Zen 3, 7 by 7 of 3 to 64 features with a stride of 2: 0.5 of the time)."""
+
 MOST_VECTORS, LEAST_UNITS = 4, 12
 """Along the lanes of gradients of kernels that have so few other results in a tile (those of filters of one channel)
-that products would wait for one another; if so many units of work are left then."""
+that products would wait for one another; if so many units of work are left then. One less where all do not fit the
+registers: a sum in memory takes as long as three (Zen 3, 3 by 3 of 256 to 256 features, 8 images of 14 by 14, features
+first: 0.88 of the time)."""
 
 ENOUGH_SUMS = 8
 """Vectors of sums that hide the latency of products. Gradients of kernels have few results to share out: where so many
@@ -85,6 +96,7 @@ class ConvolutionPlan(Record):
     features_per_group: int
     batch_per_group: int  # of the input, if the batch is grouped, else 0
     inputs: int  # features of a group
+    masks_factors: bool  # not products, where lanes cross an edge: a mask costs an instruction
 
     @property
     def has_lines(self) -> bool:
@@ -187,12 +199,16 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     may_be_wide = columns >= VECTORS * native
     is_narrow = lane_loop == FEATURE and not may_be_wide
     most = TILE[target.is_avx512 or not target.is_x86] * (VECTORS if is_narrow else 1)
+    masks_factors = target.is_x86 and not target.is_avx512
+    has_edges = masks_factors and lane_loop >= SPATIAL and _is_mostly_edges(axes[lane_loop - SPATIAL], native)
+    if has_edges:
+        most = TILE_WITH_EDGES
     edges = [(0, 0)] * SPATIAL + [_edges(axis) for axis in axes]
     inner = [size - sum(beside) for size, beside in zip(sizes, edges, strict=True)]
     tile_loop = _tile_loop(inner, lane_loop, numbers, most)
     tile = _tile_of(inner[tile_loop], most) if tile_loop is not None else 1
     has_few = tile_loop is not None and tile_loop >= SPATIAL and _has_few_positions(axes[tile_loop - SPATIAL])
-    sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= most else 1
+    sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= MOST_OF_SHEETS else 1
     return ConvolutionPlan(
         instruction,
         numbers,
@@ -201,17 +217,23 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         lane_loop,
         tile_loop,
         lanes,
-        _vectors(sizes, lane_loop, native, tile * sheets, VECTORS * most if has_few else 0),
+        1 if has_edges else _vectors(sizes, lane_loop, target, native, tile * sheets, VECTORS * most if has_few else 0),
         tile,
         sheets,
         edges[tile_loop] if tile_loop is not None else (0, 0),
         features // groups,
         batch if batch_groups > 1 else 0,
         rhs.dims[numbers.kernel_input_feature],
+        masks_factors,
     )
 
 
-def _vectors(sizes: Sequence[int], lane_loop: int, native: int, results: int, most_sums: int) -> int:
+def _is_mostly_edges(axis: WindowAxis, native: int) -> bool:
+    """Of the blocks of lanes along an axis most have a window that is partly outside."""
+    return not axis.is_always_inside and axis.count <= BLOCKS_WITH_EDGES * VECTORS * native
+
+
+def _vectors(sizes: Sequence[int], lane_loop: int, target: Target, native: int, results: int, most_sums: int) -> int:
     """How many lie along the lanes, for each of the `results` of a tile: these have few positions of a long window, and
     so many sums at the most, unless that is 0."""
     columns = sizes[lane_loop]
@@ -219,7 +241,10 @@ def _vectors(sizes: Sequence[int], lane_loop: int, native: int, results: int, mo
         return 1
     tiles = math.prod(sizes) // max(columns * results, 1)
     units = columns // (MOST_VECTORS * native) * tiles
-    return MOST_VECTORS if MOST_VECTORS * results <= most_sums and units >= LEAST_UNITS else VECTORS
+    if MOST_VECTORS * results > most_sums or units < LEAST_UNITS:
+        return VECTORS
+    # Beside the sums there are vectors of one factor, and an element of the other.
+    return MOST_VECTORS if MOST_VECTORS * (results + 1) < target.vector_registers else MOST_VECTORS - 1
 
 
 def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
@@ -492,12 +517,21 @@ class _Tile(Record):
                 for cell, (places, _), mask in zip(cells, located, masks, strict=True):
                     left = load(lhs, self._lhs_index(cell, places, feature, mask))
                     right = load(rhs, self._rhs_index(cell, offsets, feature))
-                    total = next(totals)
-                    added = multiply_add(k, left, right, total, kind)
-                    results.append(added if mask is None else select(k, mask, added, total))
+                    results.append(self._added(left, right, next(totals), mask))
             return results
 
         return body(self.feature, sums) if self.feature is not None else carried_loop(k, first, last, sums, body)
+
+    def _added(self, left: Element, right: Element, total: Element, mask: Value | None) -> Element:
+        """The sum with a product, in the lanes of the mask. Elsewhere zero times zero adds nothing, and takes no
+        register for a sum that may not be used."""
+        k, kind = self.k, accumulator_type(self.plan.instruction.shape.type)
+        if mask is None:
+            return multiply_add(k, left, right, total, kind)
+        if self.plan.masks_factors and isinstance(left, Value) and isinstance(right, Value) and kind.is_float:
+            left, right = (k.select(mask, factor, k.const(factor.type, 0)) for factor in (left, right))
+            return multiply_add(k, left, right, total, kind)
+        return select(k, mask, multiply_add(k, left, right, total, kind), total)
 
     def _fetch_ahead(
         self, cell: Positions, places: Sequence[Coordinate], offsets: Sequence[Value], feature: Value
@@ -540,8 +574,19 @@ class _Tile(Record):
             place, condition = axis.locate(vector, cell[SPATIAL + spatial], offset)
             places.append(place)
             if SPATIAL + spatial == self.plan.lane_loop:
-                inside = condition
+                inside = condition if condition is None else self._as_wide_as_sums(axis, place, condition)
         return places, inside
+
+    def _as_wide_as_sums(self, axis: WindowAxis, place: Coordinate, condition: Value) -> Value:
+        """The condition that lanes lie on elements, in lanes of 32 bits if sums have these: one of 64 would have to be
+        put together in each turn of a loop, for LLVM brings comparisons to where they are used."""
+        k, kind = self.k, accumulator_type(self.plan.instruction.shape.type)
+        is_short = axis.part.base_dilation == 1 and axis.size + axis.part.padding_low < 1 << 31
+        if not self.plan.masks_factors or kind.bits > 32 or place.vector is not None or not is_short:
+            return condition
+        numbers = I32.with_lanes(self.plan.lanes)
+        places = k.add(k.splat(k.trunc(place.start, I32), numbers.lanes), k.mul(k.lane_numbers(numbers), place.step))
+        return k.compare("lt", places, axis.size, signed=False)
 
     def _group(self, cell: Positions) -> Coordinate:
         """The group of each lane."""

@@ -241,6 +241,7 @@ class _GemmEmitter(GemmGradient):
                 windows=k.parameters["windows"],
                 pack_windows=k.function_pointer(f"{self._prefix}_pack_windows"),
                 uses_scratch=0 if self._kind.accumulates_in_result else 1,
+                copies=1,  # until B is packed for all
             )
             self._offer_wide_tiles(k, problem)
             flag = self._watch_for_special(k, problem) if self._sums_again else None
@@ -252,6 +253,7 @@ class _GemmEmitter(GemmGradient):
 
     def _run_windows(self, k: KernelBuilder, problem: RecordValue) -> None:
         """In the way that suits the sizes."""
+        is_free = k.not_(self._prefers_direct(k, problem))
 
         def direct_or_packed() -> None:
             k.if_else(
@@ -261,10 +263,12 @@ class _GemmEmitter(GemmGradient):
             )
 
         def unless_copied() -> None:
-            k.if_else(self._is_copied(k, problem), lambda: self._run_copied(k, problem), direct_or_packed)
+            is_copied = k.and_(self._is_copied(k, problem), is_free)
+            k.if_else(is_copied, lambda: self._run_copied(k, problem), direct_or_packed)
 
         def unless_unfolded() -> None:
-            k.if_else(self._is_unfolded(k, problem), lambda: self._run_unfolded(k, problem), unless_copied)
+            is_unfolded = k.and_(self._is_unfolded(k, problem), is_free)
+            k.if_else(is_unfolded, lambda: self._run_unfolded(k, problem), unless_copied)
 
         k.if_else(self._is_direct_gradient(k, problem), lambda: self._run_gradient(k, problem), unless_unfolded)
 

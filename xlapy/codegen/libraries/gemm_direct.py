@@ -22,7 +22,15 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div, strip_bytes, work_per_element
+from xlapy.codegen.libraries.gemm_panels import STEPS_OF_PART, WIDE_STRIPS
+from xlapy.codegen.libraries.gemm_problem import (
+    PACKED_CHUNK,
+    PROBLEM,
+    RANGE,
+    ceil_div,
+    strip_bytes,
+    work_per_element,
+)
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import GemmRegions, Geometry, Region
 from xlapy.codegen.libraries.gemm_tile import COPYING_PARAMETERS, TILE_PARAMETERS
@@ -41,6 +49,20 @@ _LEAST_POSITIONS = 12
 _LEAST_UNITS = 8
 _FEW_ROWS = 4
 """There should be so many units to share out, but not units of so few rows that most of a region is what they share."""
+
+_HIGH_TILE = 12
+"""Rows of a tile beside which what it packs of B is little."""
+
+_UNITS_THAT_SHARE_B = 3
+"""With low tiles: with so many units B is packed once for all of them. A tile of 6 rows that packs takes more than
+twice as long as others, and of a small unit it is a large part (Zen 3, 1 by 28 by 28 of 128 features: 0.96 of the time,
+8 by 14 by 14 of 256: 0.9)."""
+
+_LEAST_ROWS_TO_PACK_FOR = 64
+_LEAST_POSITIONS_OF_LOW_TILES = 4
+"""With low tiles: of so many positions, so many in a line, regions are better than to unfold them or to copy rows (Zen
+3, 8 by 7 by 7 of 512 features: 0.7 of the time; 8 by 8 of 256 to 512: 0.9). To pack B by rows costs less than that the
+first of few tiles does it, but of 49 positions as much as a third of the products, where others use the last cache."""
 
 _TILES_BELOW = 16
 """In a unit whose first tile packs B for the others, unless there would be too few units to share out."""
@@ -113,6 +135,24 @@ class GemmDirect(GemmRegions):
         ]
         return functools.reduce(k.and_, conditions)
 
+    @property
+    def _has_low_tiles(self) -> bool:
+        """Whether tiles have so few rows that few of them are too many to pack B on the way."""
+        return self._shape.rows < _HIGH_TILE
+
+    def _prefers_direct(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether a convolution that can be computed in this way had better not be unfolded, or its rows copied."""
+        if not (self._has_low_tiles and self._can_read_regions):
+            return k.const(I1, 0)
+        positions = self._window_number(k, problem, "row_count3")
+        are_many = k.compare("ge", problem["m"], _LEAST_ROWS_TO_PACK_FOR)
+        conditions = [
+            self._is_direct(k, problem),
+            k.compare("ge", positions, _LEAST_POSITIONS_OF_LOW_TILES),
+            k.and_(are_many, k.not_(self._is_packed_before(k, problem))),
+        ]
+        return functools.reduce(k.and_, conditions)
+
     def _strip_bytes_of_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
         return strip_bytes(k, problem["k"], self._shape.columns * self._kind.packed.bytes)
 
@@ -157,9 +197,8 @@ class GemmDirect(GemmRegions):
     def _run_direct(self, k: KernelBuilder, problem: RecordValue) -> None:
         if not self._can_read_regions:
             return
-        copies = self._copies_runs_of_b(k, problem)
         problem.set(
-            copies=k.zext(copies, I64),
+            copies=k.zext(self._copies_runs_of_b(k, problem), I64),
             strip_columns=self._shape.columns,
             tile_b_strip=self._strip_bytes_of_b(k, problem),
             tile_b_step=self._shape.columns * self._kind.packed.bytes,
@@ -170,7 +209,11 @@ class GemmDirect(GemmRegions):
             packs_steps=0,
         )
         self._cut_units(k, problem)
-        in_place = k.or_(copies, self._is_packed_before(k, problem))
+        if self._has_low_tiles:
+            has_few = k.compare("lt", self._units_of_matrix(k, problem), _UNITS_THAT_SHARE_B)
+            problem["copies"] = k.and_(problem["copies"], k.zext(has_few, I64))
+            self._cut_units(k, problem)
+        in_place = k.or_(k.compare("ne", problem["copies"], 0), self._is_packed_before(k, problem))
         k.if_else(in_place, lambda: self._run_with_b_in_place(k, problem), lambda: self._run_with_packed_b(k, problem))
 
     def _copies_runs_of_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
@@ -206,10 +249,14 @@ class GemmDirect(GemmRegions):
         problem["tile_b"] = scratch.memory
         with k.loop(0, problem["batches"]) as batch, k.loop(0, problem["n"], panel_columns) as column:
             columns = k.smin(k.sub(problem["n"], column.index), panel_columns)
-            problem.set(batch=batch.index, column=column.index, columns=columns)
+            by_rows = k.compare("eq", problem["b_column"], self._element_bytes)
+            by_rows = k.and_(by_rows, k.compare("ge", columns, WIDE_STRIPS * shape.columns))
+            problem.set(batch=batch.index, column=column.index, columns=columns, packs_steps=k.zext(by_rows, I64))
             pack = k.function_pointer(f"{self._prefix}_pack_strips")
-            strips = ceil_div(k, columns, shape.columns)
-            k.call(k.parameters["parallel"], [pack, problem.place, strips, k.const(I64, 1)])
+            parts = ceil_div(k, problem["k"], STEPS_OF_PART), ceil_div(k, columns, shape.columns)
+            grains = ceil_div(k, k.const(I64, PACKED_CHUNK // STEPS_OF_PART), columns), k.const(I64, 1)
+            count, grain = (k.select(by_rows, *either) for either in (parts, grains))
+            k.call(k.parameters["parallel"], [pack, problem.place, count, grain])
             self._run_units(k, problem)
         release_scratch(k, scratch)
 
@@ -360,21 +407,27 @@ class GemmDirect(GemmRegions):
         return [k.const(I64, self._shape.rows)]
 
     def _row(self, k: KernelBuilder, unit: Unit, columns: Value, run: _Run, c: Value, start: Value) -> None:
-        """The tiles of one row from position `start` on, of about the same height."""
+        """The tiles of one row from position `start` on. Their heights differ by one at most: a tile of two rows takes
+        as long as one of four (Zen 3, 56 positions of 64 features: 9 tiles of 6 rows and one of 2 take 1.04 of the time
+        of 6 and 4 of 5)."""
         problem, geometry = unit.problem, unit.geometry
         table = self._tiles_for(k, columns)
         left = k.sub(unit.positions, start)
-        height = ceil_div(k, left, k.smax(ceil_div(k, left, self._shape.rows), 1))
-        with k.loop(start, unit.positions, height) as tile:
-            count = k.smin(k.sub(unit.positions, tile.index), height)
+        tiles = ceil_div(k, left, self._shape.rows)
+        low = k.sdiv(left, k.smax(tiles, 1))
+        higher = k.sub(left, k.mul(low, tiles))
+        with k.loop(0, tiles, carry=[start]) as tile:
+            (position,) = tile.values
+            count = k.add(low, k.zext(k.compare("lt", tile.index, higher), I64))
+            tile.next = [k.add(position, count)]
             function = k.load(k.gep(table, k.sub(count, 1), 8), PTR)
             arguments = [
                 geometry.run_steps,
-                k.gep(run.a, k.mul(tile.index, unit.region.position_bytes)),
+                k.gep(run.a, k.mul(position, unit.region.position_bytes)),
                 unit.region.position_bytes,
                 problem["tile_a_step"],
             ]
-            place, pitch = k.gep(c, k.mul(tile.index, problem["c_row"])), problem["c_row"]
+            place, pitch = k.gep(c, k.mul(position, problem["c_row"])), problem["c_row"]
             arguments += [run.b, problem["tile_b_step"], place, pitch, columns, run.adds]
             arguments += [place, pitch, run.b, k.const(I64, 0)]  # nothing for later
             arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run.next_bytes]

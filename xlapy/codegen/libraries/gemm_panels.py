@@ -29,10 +29,10 @@ from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_window
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 from xlapy.support.records import Record
 
-_STEPS_OF_PART = 16
+STEPS_OF_PART = 16
 """Rows of B that are handed out together to be packed."""
 
-_WIDE_STRIPS = 8
+WIDE_STRIPS = 8
 """With fewer strips rows are too short for that."""
 
 _EVEN_BLOCKS = 8
@@ -145,8 +145,8 @@ class GemmPanels(GemmBlocks):
             self._pack_strip(k, problem, "b", "b_column", part, start, count, "pack_b")
 
         def steps() -> None:
-            first = k.mul(part, _STEPS_OF_PART)
-            last = k.smin(k.add(first, _STEPS_OF_PART), problem["depth"])
+            first = k.mul(part, STEPS_OF_PART)
+            last = k.smin(k.add(first, STEPS_OF_PART), problem["depth"])
             strips = ceil_div(k, problem["columns"], self._shape.columns)
             with k.loop(first, last, STEPS_AT_ONCE) as step, k.loop(0, strips) as strip:
                 here = (step.index, last)
@@ -339,10 +339,10 @@ class GemmPanels(GemmBlocks):
         adds_to_c = k.select(k.compare("ne", problem["uses_scratch"], 0), 0, problem["accumulate"])
         a_strips = k.select(self._leaves_a(k, problem), 0, ceil_div(k, problem["rows"], self._tile_rows))
         by_rows = k.compare("eq", problem["b_column"], self._element_bytes)
-        packs_steps = k.and_(by_rows, k.compare("ge", problem["columns"], _WIDE_STRIPS * shape.columns))
+        packs_steps = k.and_(by_rows, k.compare("ge", problem["columns"], WIDE_STRIPS * shape.columns))
         b_parts = k.select(
             packs_steps,
-            ceil_div(k, problem["depth"], _STEPS_OF_PART),
+            ceil_div(k, problem["depth"], STEPS_OF_PART),
             ceil_div(k, problem["columns"], shape.columns),
         )
         problem.set(

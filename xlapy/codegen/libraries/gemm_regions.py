@@ -97,8 +97,10 @@ class GemmRegions(GemmInPlace):
         b_bytes = k.mul(k.mul(run_steps, neighbours), self._shape.columns * self._kind.packed.bytes)
         are_near = k.compare("le", b_bytes, _NEAR_BYTES)
         # In a B that was packed beforehand runs follow each other, so that C need not be read for each (28 by 28
-        # positions of 128 features: 1 % faster).
-        sums_several = k.or_(are_near, self._is_packed_before(k, problem))
+        # positions of 128 features: 1 % faster). Where all of them are packed first, they should stay in a cache.
+        is_packed = k.compare("eq", problem["copies"], 0)
+        is_packed = k.and_(is_packed, k.compare("le", b_bytes, self._target.l2_bytes - self._region_bytes))
+        sums_several = k.or_(are_near, k.or_(is_packed, self._is_packed_before(k, problem)))
         return Geometry(
             planes=number("step_count0"),
             place_rows=number("step_count1"),

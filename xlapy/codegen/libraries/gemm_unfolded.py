@@ -48,7 +48,9 @@ _EVEN_UNITS = 8
 """To share out, if there are so many lines and columns."""
 
 _PART_OF_CACHE = 2
-"""Of the second-level cache, that what is unfolded for a unit may take: strip after strip of B goes by it."""
+"""Of the second-level cache, that what is unfolded for a unit may take: strip after strip of B goes by it. With low
+tiles all of an image must fit, or B would be packed on the way for each of two small units (Zen 3, 7 by 7 of 512
+features: to copy rows takes 0.7 of the time)."""
 
 
 class GemmUnfolded(GemmDirect):
@@ -84,6 +86,9 @@ class GemmUnfolded(GemmDirect):
             k.compare("ge", k.mul(rows, positions), 2 * self._shape.rows),
             k.compare("le", self._bytes_of_unfolded(k, problem, geometry), self._most_packed_bytes),
         ]
+        if self._has_low_tiles:
+            near_bytes = self._target.l2_bytes // _PART_OF_CACHE
+            conditions.append(k.compare("le", self._bytes_of_image(k, problem, geometry), near_bytes))
         return functools.reduce(k.and_, conditions)
 
     def _makes_low_tiles(self, k: KernelBuilder, positions: Value) -> Value:
