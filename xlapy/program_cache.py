@@ -12,6 +12,7 @@ from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import RoomForShared, host, host_target, object_cache, shared_by
 from xlapy.options import USUAL_OPTIONS, CompileOptions, environment
 from xlapy.support.late import late
+from xlapy_runtime.digests import digest_of_text
 from xlapy_runtime.program_file import dump_program, load_program
 from xlapy_runtime.records import replaced, values_of
 
@@ -30,7 +31,8 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     kept = object_cache(around)
     machine = known_processor() or host().code_key
     chosen = _USUAL_KEY if options is USUAL_OPTIONS else f"{options.cache_key}\n{_identity_of_extensions(options)}"
-    full_key = f"{machine}\n{chosen}\n{key}".encode("utf-8", "surrogatepass")
+    around_it = f"{machine}\n{chosen}\n".encode("utf-8", "surrogatepass")
+    full_key = digest_of_text(around_it, key.encode("utf-8", "surrogatepass"))
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     room = RoomForShared()

@@ -48,7 +48,9 @@ class Literal:
         if not any(self.array.strides):
             return True
         flat = self.array.reshape(-1)
-        return flat[:1].tobytes() * flat.size == flat.tobytes() if flat.size <= 4096 else bool(_all_same(flat))
+        first = flat[:_SAMPLE].tobytes()
+        is_splat = flat[:1].tobytes() * min(flat.size, _SAMPLE) == first
+        return is_splat and (flat.size <= _SAMPLE or _all_same(flat))
 
     def scalar(self) -> Any:
         """The first element, as a numpy scalar."""
@@ -69,13 +71,22 @@ class Literal:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.shape, self.elements if self.elements is not None else self.array.tobytes()))
+            self._hash = hash((self.shape, self.elements if self.elements is not None else _sample(self.array)))
         return self._hash
 
     def __repr__(self) -> str:
         if self.elements is not None:
             return "(" + ", ".join(map(repr, self.elements)) + ")"
         return f"{self.shape} " + np.array2string(self.array, threshold=16, separator=",").replace("\n", "")
+
+
+_SAMPLE = 256
+"""Elements that mostly tell a large array from one of equal elements, and from others of its shape."""
+
+
+def _sample(array: np.ndarray[Any, Any]) -> bytes:
+    """All elements of a small array; of a large one, which takes milliseconds to copy and to hash, some."""
+    return array.flat[:: 1 + array.size // _SAMPLE].tobytes()
 
 
 def _all_same(flat: np.ndarray[Any, Any]) -> bool:

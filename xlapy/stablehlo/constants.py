@@ -16,6 +16,7 @@ from xlapy.hlo.element_types import ElementType, real_part_type
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.rounding import rounded
 from xlapy.hlo.shape import Shape
+from xlapy.stablehlo.lexer import HEX_CLOSING, HEX_OPENING
 from xlapy.stablehlo.types import type_text
 from xlapy.support.errors import ParseError
 
@@ -30,6 +31,8 @@ def dense_literal(token: str, shape: Shape) -> Literal:
     """The literal that `dense<...>` means for `shape`. Raises ParseError when they do not fit."""
     if not shape.is_array or shape.dynamic:
         raise ParseError(f"a constant cannot have type {type_text(shape)}")
+    if token.startswith(HEX_OPENING) and token.endswith(HEX_CLOSING):  # which may be megabytes: they are copied once
+        return _from_bytes(_bytes_of(token[len(HEX_OPENING) : -len(HEX_CLOSING)]), shape)
     body = token[len("dense<") : -1].strip()
     if body.startswith('"'):
         return _from_bytes(_hex_bytes(body.strip('"')), shape)
@@ -52,8 +55,12 @@ def resource_literal(blob: str, shape: Shape) -> Literal:
 def _hex_bytes(digits: str) -> bytes:
     if not digits.startswith("0x"):
         raise ParseError('expected hexadecimal digits, like "0x0000803F"')
+    return _bytes_of(digits[2:])
+
+
+def _bytes_of(digits: str) -> bytes:
     try:
-        return binascii.unhexlify(digits[2:])
+        return binascii.unhexlify(digits)
     except ValueError:
         raise ParseError("expected an even number of hexadecimal digits") from None
 

@@ -12,6 +12,7 @@ So is the space in front of a token: there is none behind the last one, and whoe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from xlapy.support.errors import ParseError
 from xlapy.support.source import Source
@@ -44,17 +45,45 @@ _TOKEN = r"""
     | \S
     """
 
+HEX_OPENING, HEX_CLOSING = 'dense<"0x', '">'
+"""Around the elements of a constant as hexadecimal digits."""
+
+LONG_DIGITS = 4096
+"""Hexadecimal digits of a constant that are found by their ends: the expression looks at each, 2.5 ns long."""
+
 _TOKENS = re.compile(rf"\s*+({_TOKEN})", re.VERBOSE)
 _LINES = re.compile(rf"\s*+({_LINE}{_TOKEN})", re.VERBOSE)
 
 
 def cut(text: str, expression: re.Pattern[str] = _TOKENS) -> list[str]:
     """The tokens of a text, comments left out, with `END` behind them, often enough for any look ahead."""
-    texts: list[str] = expression.findall(text.rstrip())
-    if "//" in text:
-        texts = [token for token in texts if not token.startswith("//")]
+    texts: list[str] = []
+    end = 0
+    for start, stop in _long_constants(text):
+        texts += _tokens_between(text[end:start], expression)
+        texts.append(text[start:stop])
+        end = stop
+    texts += _tokens_between(text[end:] if end else text, expression)
     texts += [END] * LOOKAHEAD
     return texts
+
+
+def _tokens_between(text: str, expression: re.Pattern[str]) -> list[str]:
+    texts: list[str] = expression.findall(text.rstrip())
+    return [token for token in texts if not token.startswith("//")] if "//" in text else texts
+
+
+def _long_constants(text: str) -> Iterator[tuple[int, int]]:
+    """Where tokens `dense<"0x...">` begin and end of so many digits. One in a line with a comment is left alone: it may
+    be part of that."""
+    stop = 0
+    while len(text) - stop > LONG_DIGITS and (start := text.find(HEX_OPENING, stop)) >= 0:
+        stop = text.find('"', start + len(HEX_OPENING)) + len(HEX_CLOSING)
+        if stop < len(HEX_CLOSING):
+            return
+        is_whole = stop - start > LONG_DIGITS and text.endswith(HEX_CLOSING, start, stop)
+        if is_whole and text.find("//", text.rfind("\n", 0, start) + 1, start) < 0:
+            yield start, stop
 
 
 class Tokens:

@@ -15,7 +15,7 @@ from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
 from xlapy.hlo.text.backend_config import mlir_string
 from xlapy.stablehlo.attributes import stated
 from xlapy.stablehlo.constants import dense_literal, resource_literal
-from xlapy.stablehlo.lexer import END, Tokens
+from xlapy.stablehlo.lexer import END, LONG_DIGITS, Tokens
 from xlapy.stablehlo.quantization import QuantizedConstant, QuantizedShape, quantized_type, storage_shape
 from xlapy.stablehlo.spellings import ELEMENT_TYPES
 from xlapy.stablehlo.tree import Attributes, Opaque, Symbol
@@ -339,7 +339,7 @@ class Reader:
         return value
 
     def dense(self) -> Literal | QuantizedConstant:
-        """`dense<...> : type`, decoded once for each spelling and type."""
+        """`dense<...> : type`, decoded once for each short spelling and type."""
         index = self.index
         token = self.texts[index]
         if not token.startswith(("dense<", "dense_resource<")):
@@ -350,12 +350,14 @@ class Reader:
         self.expect(":")
         shape = self.value_type()
         after, self.index = self.index, index
-        literal = self._literals.get((token, shape))
+        is_long = len(token) > LONG_DIGITS  # to hash megabytes takes longer than to decode them once more
+        literal = None if is_long else self._literals.get((token, shape))
         if literal is None:
             read = self._resource if token.startswith("dense_resource<") else dense_literal
             stored = self.placed(read, token, storage_shape(shape))
             literal = QuantizedConstant(stored, shape) if isinstance(shape, QuantizedShape) else stored
-            self._literals[token, shape] = literal
+            if not is_long:
+                self._literals[token, shape] = literal
         self.index = after
         return literal
 

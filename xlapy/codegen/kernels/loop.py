@@ -46,7 +46,7 @@ LEAST_LEAVING_BYTES = 1 << 16  # of results that bypass the caches because they 
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
-FEW_STEPS = 16  # that are so long, of a loop that runs once in a call
+FEW_STEPS = 16  # that are so long, of two vectors of 64 bytes each, of a loop that runs once in a call
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
 LEAST_MOVED = 8  # where nothing is computed
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -107,7 +107,8 @@ def plan_loop(
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     steps = -(-extent // lanes) * (1 if is_linear else units)
-    is_quick = is_tiny or (runs_once and not calls and steps <= FEW_STEPS and _is_long_row(instructions))
+    few_steps = FEW_STEPS * 64 // target.vector_bytes
+    is_quick = is_tiny or (runs_once and not calls and steps <= few_steps and _is_long_row(instructions))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
     streaming = is_placed and is_streamed(roots, lanes, target, leaving_bytes)
@@ -162,7 +163,21 @@ def work_per_element(instructions: Sequence[Instruction]) -> int:
 
 def _vectors_per_step(computed: Sequence[Instruction], size: int, extent: int, target: Target) -> int:
     """How many native vectors to compute together: of `size` elements in all, `extent` behind one another."""
-    return vectors_of_functions(computed, size, extent, widest_lanes(computed, target, 1), target) or VECTORS_PER_STEP
+    functions = vectors_of_functions(computed, size, extent, widest_lanes(computed, target, 1), target)
+    return functions or vectors_of_masks(computed, target)
+
+
+def vectors_of_masks(computed: Iterable[Instruction], target: Target) -> int:
+    """How many native vectors a step takes: where masks have no registers of their own, one if any are combined. LLVM
+    packs masks of more lanes into bytes for each operation, and unpacks them for each selection (the largest element
+    of each column and its place: 50 instructions for what takes 18, and compiled in twice the time)."""
+    if target.is_avx512 or not target.is_x86:
+        return VECTORS_PER_STEP
+    combines = any(i.opcode in _LOGIC and any(operand.opcode == "compare" for operand in i.operands) for i in computed)
+    return 1 if combines else VECTORS_PER_STEP
+
+
+_LOGIC = frozenset({"and", "or", "xor", "not"})
 
 
 def _is_long_row(instructions: Sequence[Instruction]) -> bool:

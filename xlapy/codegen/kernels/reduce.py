@@ -27,7 +27,7 @@ from xlapy.codegen.kernels.fetching import fetched_beside, fetched_by_rows
 from xlapy.codegen.kernels.fold_results import store_results, stored_results
 from xlapy.codegen.kernels.folding import folding
 from xlapy.codegen.kernels.lane_folds import is_found_in_order, lane_fold
-from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below, widest_lanes
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below, vectors_of_masks, widest_lanes
 from xlapy.codegen.kernels.wide_blocks import (
     PAGE_BYTES,
     STREAMS,
@@ -118,10 +118,11 @@ def plan_reduce(
     kept = tuple(dim for dim in range(shape.rank) if dim not in folded)
     members = between(reduce.operands, inputs)
     made = between(roots, lambda i: i is reduce or inputs(i))
-    lanes = widest_lanes([*members, *made], target)
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
     combiner = sole_operation(reduce.called[0])
     choice = choice_of(reduce) if last in folded and shape.dims[last] >= LEAST_CHOSEN else None
+    per_step = VECTORS_PER_STEP if choice is not None else vectors_of_masks(reduce.called[0], target)
+    lanes = widest_lanes([*members, *made], target, per_step)
     along = choice is not None or (combiner is not None and last in folded)
     wide = [dim for dim in kept if shape.dims[dim] > 1]
     across = bool(wide) and not along and (last in kept or shape.dims[wide[-1]] >= LEAST_GATHERED)

@@ -1,0 +1,57 @@
+"""Masks that are combined have no more lanes than a vector, where they have no registers of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy.codegen.jit import emit_assembly
+from xlapy.codegen.target import reference_target
+from xlapy.compiler import lower
+from xlapy.hlo.text import parse
+from xlapy.options import CompileOptions
+from xlapy.passes.pipeline import Watch
+from xlapy.support.timing import Timings
+
+LARGEST = """HloModule largest
+  later { a = f32[] parameter(0)  i = s32[] parameter(1)  b = f32[] parameter(2)  j = s32[] parameter(3)
+    more = pred[] compare(a, b), direction=GT
+    same = pred[] compare(a, b), direction=EQ
+    first = pred[] compare(i, j), direction=LT
+    both = pred[] and(same, first)
+    kept = pred[] or(more, both)
+    v = f32[] select(more, a, b)  n = s32[] select(kept, i, j)
+    ROOT t = (f32[], s32[]) tuple(v, n) }
+  ENTRY e { x = f32[300,400] parameter(0)  i = s32[300,400] iota(), iota_dimension=0
+    low = f32[] constant(-inf)  zero = s32[] constant(0)
+    ROOT r = (f32[400], s32[400]) reduce(x, i, low, zero), dimensions={0}, to_apply=later }
+"""
+SELECTED = """HloModule selected
+  ENTRY e { x = f32[300,400] parameter(0)
+    zero = f32[] constant(0)  z = f32[300,400] broadcast(zero), dimensions={}
+    half = f32[] constant(0.5)  h = f32[300,400] broadcast(half), dimensions={}
+    low = pred[300,400] compare(x, z), direction=GT
+    high = pred[300,400] compare(x, h), direction=LT
+    both = pred[300,400] and(low, high)
+    y = f32[300,400] multiply(x, x)
+    ROOT s = f32[300,400] select(both, y, x) }
+"""
+PROGRAMS = [LARGEST, SELECTED]
+
+
+@pytest.mark.parametrize("text", PROGRAMS, ids=["largest", "selected"])
+def test_no_masks_are_packed_without_registers_for_them(text: str) -> None:
+    target = reference_target("avx2")
+    lowered = lower(parse(text), CompileOptions(), target, Watch(), Timings())
+    (kernels,) = lowered.emitted.kernels
+    assert "vpack" not in emit_assembly(kernels, target)
+
+
+@pytest.mark.parametrize("text", PROGRAMS, ids=["largest", "selected"])
+def test_the_results_are_right(text: str) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (300, 400)).astype(np.float32) / 8
+    x[:, 5] = x[0, 5]
+    found, expected = xlapy.compile(text)(x), xlapy.evaluate(text, x)
+    pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
+    assert all(np.array_equal(a, b) for a, b in pairs)
