@@ -43,7 +43,7 @@ def format_of(type: IRType) -> Format:
 Table = Mapping[str, Sequence[float]] | Sequence[float]
 """Coefficients of a polynomial, constant first; for one type, or for several by their names."""
 
-LONG_POLYNOMIAL = 12
+LONG_POLYNOMIAL = 10
 """Coefficients that are a longer chain, each operation waiting for the one before, than vectors side by side hide."""
 
 
