@@ -37,7 +37,7 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     """1 - 1 / b with b = (e^2x + 1) / 2
 
     With |x| = n log(2) / 2 + r and e^2r = 1 + 2 h this b is 2^n h + (2^n + 1) / 2. The quotient (b - 1) / b is rounded
-    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b = r + (h - r - h h / b): r is |x|."""
+    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b, in which the rounding error of b hardly counts."""
     magnitude = k.fabs(x)
     limit = _TANH_LIMIT[x.type.kind]
     reached = k.select(k.compare("gt", magnitude, limit), limit, magnitude)
@@ -45,12 +45,11 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     n, power = nearest_power(k, k.sub(reached, _HALF_OF_SMALL_TANH), 2 / math.log(2), 0)
     r = k.muladd(n, -low_ln2 / 2, k.muladd(n, -high_ln2 / 2, reached))
     square = k.mul(r, r)
-    bent = k.mul(square, two_chains(k, r, square, TANH))
-    h = k.add(r, bent)
+    h = k.muladd(square, two_chains(k, r, square, TANH), r)
     below = k.muladd(h, power, k.muladd(power, 0.5, 0.5))
     small = k.compare("lt", magnitude, 2 * _HALF_OF_SMALL_TANH)
     quotient = k.div(k.select(small, h, k.sub(below, 1.0)), below)
-    near = k.add(magnitude, k.muladd(k.neg(h), quotient, bent))
+    near = k.muladd(k.neg(h), quotient, h)
     return with_sign_of(k, k.select(small, near, quotient), x)
 
 
