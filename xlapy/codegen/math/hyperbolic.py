@@ -37,7 +37,8 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     """1 - 1 / b with b = (e^2x + 1) / 2
 
     With |x| = n log(2) / 2 + r and e^2r = 1 + 2 h this b is 2^n h + (2^n + 1) / 2. The quotient (b - 1) / b is rounded
-    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b, in which the rounding error of b hardly counts."""
+    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b, where the rounding error of b hardly
+    counts."""
     magnitude = k.fabs(x)
     limit = _TANH_LIMIT[x.type.kind]
     reached = k.select(k.compare("gt", magnitude, limit), limit, magnitude)
