@@ -202,8 +202,6 @@ QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * mp.mpf("1.001")
 
 # name: (meaning, function of the polynomial's variable, low, high, degree for f32, degree for f64)
 POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]] = {
-    "EXP": ("(e^r - 1 - r) / r^2", near_zero(lambda r: (mp.expm1(r) - r) / r**2), -HALF_LN2, HALF_LN2, 5, 11),
-    "EXP2": ("(2^r - 1) / r", near_zero(lambda r: mp.expm1(r * LN2) / r), mp.mpf("-0.5"), mp.mpf("0.5"), 8, 13),
     "LOG": (
         "(log((1 + s) / (1 - s)) - 2 s) / s^3 of s^2",
         root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3),
@@ -239,14 +237,6 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         9,
         21,
     ),
-    "TANH": (
-        "((e^2r - 1) / 2 - r) / r^2 for r that are not negative",
-        near_zero(lambda r: (mp.expm1(2 * r) / 2 - r) / r**2),
-        mp.mpf("-0.001"),
-        HALF_LN2 + mp.mpf("0.001"),
-        5,
-        11,
-    ),
     "SINH": ("(sinh x - x) / x^3 of x^2", root(lambda x: (mp.sinh(x) - x) / x**3), mp.mpf(0), mp.mpf(1), 3, 8),
     "ERF_INV_CENTER": (
         "erf_inv(x) / x of w - 3.125, w = -log(1 - x^2)",
@@ -277,14 +267,6 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
 
 # the same for f32 only and with the smallest errors, by weight: meaning, function, weight, low, high, degree
 SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, Real, int]] = {
-    "EXP_SINGLE": (
-        "(e^r - 1 - r) / r^2, with relative errors of e^r",
-        near_zero(lambda r: (mp.expm1(r) - r) / r**2),
-        lambda r: r**2 * mp.exp(-r),
-        -HALF_LN2,
-        HALF_LN2,
-        4,
-    ),
     "TAN_SINGLE": (
         "(tan r - r) / r^3 of r^2, with relative errors of tan r",
         root(lambda r: (mp.tan(r) - r) / r**3),
@@ -342,13 +324,40 @@ BRIEF: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real
 }
 
 # the same for both: meaning, function, weight, low, highs, degrees
-FOR_BOTH: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, tuple[str, str], int, int]] = {
+FOR_BOTH: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, tuple[Real, Real], int, int]] = {
+    "EXP": (
+        "(e^r - 1 - r) / r^2, with relative errors of e^r",
+        near_zero(lambda r: (mp.expm1(r) - r) / r**2),
+        lambda r: r**2 * mp.exp(-r),
+        -HALF_LN2,
+        (HALF_LN2, HALF_LN2),
+        4,
+        9,
+    ),
+    "EXP2": (
+        "(2^r - 1) / r, with relative errors of 2^r",
+        near_zero(lambda r: mp.expm1(r * LN2) / r),
+        lambda r: r * mp.mpf(2) ** -r,
+        mp.mpf("-0.5"),
+        (mp.mpf("0.5"), mp.mpf("0.5")),
+        5,
+        10,
+    ),
+    "TANH": (
+        "((e^2r - 1) / 2 - r) / r^2 for r that are not negative, with relative errors of e^2r - 1",
+        near_zero(lambda r: (mp.expm1(2 * r) / 2 - r) / r**2),
+        near_zero(lambda r: r**2 / mp.expm1(2 * r)),
+        mp.mpf("-0.001"),
+        (HALF_LN2 + mp.mpf("0.001"), HALF_LN2 + mp.mpf("0.001")),
+        4,
+        9,
+    ),
     "LOG_ERFC": (
         "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
         near_zero(lambda x: mp.log(mp.erfc(x)) / x + 1),
         lambda x: x * mp.erfc(x) / mp.erf(x),
         mp.mpf(0),
-        ("3.9375", "5.9375"),
+        (mp.mpf("3.9375"), mp.mpf("5.9375")),
         8,
         23,
     ),
@@ -471,7 +480,7 @@ def main() -> None:
         print(f"# {meaning}")
         print(f"{name} = {{")
         for kind, end, degree in zip(("f32", "f64"), highs, degrees, strict=True):
-            write_tuple(f'"{kind}":', minimax(function, weight, low, mp.mpf(end), degree), "    ")
+            write_tuple(f'"{kind}":', minimax(function, weight, low, end, degree), "    ")
         print("}")
     for name, (meaning, function, weight, low, high, *degrees) in WEIGHTED.items():
         print(f"# {meaning}")

@@ -42,6 +42,7 @@ def is_light(text: str) -> bool:
 
 
 DOUBLES = "doubles { a = f64[] parameter(0) b = f64[] parameter(1) ROOT s = f64[] add(a, b) }"
+HAS_ROOM = host_target().vector_registers >= ROOMY_REGISTERS
 PLAIN = {
     "a sum": "x = f32[300000] parameter(0)  y = f32[300000] parameter(1)  ROOT s = f32[300000] add(x, y)",
     "a polynomial": """x = f32[600,500] parameter(0)
@@ -65,7 +66,9 @@ WITH_MORE_TO_FIND = {
         ROOT c = f32[500,500] concatenate(x, y), dimensions={1}""",
     "a selection": """x = f32[300000] parameter(0)  y = f32[300000] parameter(1)
         p = pred[300000] compare(x, y), direction=LT  ROOT s = f32[300000] select(p, x, y)""",
-    "a function": "x = f32[300000] parameter(0)  ROOT s = f32[300000] tanh(x)",
+    "a function of few elements": "x = f32[30000] parameter(0)  ROOT s = f32[30000] tanh(x)",
+    "a power": "x = f32[300000] parameter(0)  y = f32[300000] parameter(1)  ROOT s = f32[300000] power(x, y)",
+    "a function of narrow floats": "x = bf16[300000] parameter(0)  ROOT s = bf16[300000] tanh(x)",
     "narrow floats": "x = bf16[300000] parameter(0)  ROOT s = bf16[300000] add(x, x)",
     "short rows": """x = f32[9000,40] parameter(0)  y = f32[40] parameter(1)
         b = f32[9000,40] broadcast(y), dimensions={1}  ROOT s = f32[9000,40] add(x, b)""",
@@ -89,6 +92,16 @@ def test_what_is_plain_is_light(name: str) -> None:
 @pytest.mark.parametrize("name", WITH_MORE_TO_FIND)
 def test_what_is_not_plain_is_not_light(name: str) -> None:
     assert not is_light(program(WITH_MORE_TO_FIND[name]))
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_functions_side_by_side_are_light_with_few_registers(type: str) -> None:
+    shape = f"{type}[300000]"
+    text = program(f"""x = {shape} parameter(0)  y = {shape} parameter(1)  l = {shape} logistic(x)
+        p = pred[300000] compare(x, y), direction=LT  m = {shape} exponential-minus-one(y)
+        ROOT r = {shape} select(p, l, m)""")
+    assert is_light(text) == (not HAS_ROOM)
+    check_same(text)
 
 
 def test_what_branches_anyway_is_light() -> None:
@@ -138,9 +151,6 @@ def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains are compiled with their programs, however usual they are."""
     monkeypatch.setattr("xlapy.codegen.libraries.chain.LEAST_BYTES", 1 << 60)
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
-
-
-HAS_ROOM = host_target().vector_registers >= ROOMY_REGISTERS
 
 
 @pytest.mark.usefixtures("no_libraries")

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from xlapy.codegen.math.outlined import LONG
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
+from xlapy.hlo import element_types as et
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Instruction
 
@@ -59,8 +60,17 @@ CALLED_ALONE = frozenset(
 """Functions, with the bits of their numbers, for which a loop of nothing else takes no longer if it calls them; most
 of those of f64 take up to a twentieth less."""
 
+CALLED_IF_ROOMY = frozenset({("log", 64), ("tanh", 64)})
+"""Those of these that take a fourteenth more if they are called where there are 16 registers."""
+
 CALLED_IN_CACHE = frozenset({("cosine", 32), ("sine", 32)})
 """The same, unless results are streamed: then a loop of sines takes a twelfth longer with calls."""
+
+TABULAR = frozenset({"power"})
+"""Functions that look numbers up in tables, which fill registers."""
+
+PLAIN_TYPES = frozenset({et.F32, et.F64, et.PRED})
+"""Types of which a function and all around it are instructions without branches, and nothing is widened."""
 
 INTRICATE = frozenset(_INTRICATE.split())
 """Functions whose values fill the registers with two vectors of each, and which take long to compile as it is."""
@@ -73,9 +83,9 @@ def vectors_of_functions(
     of `size` elements in all, `extent` behind one another. None if these make no difference."""
     if not _has_long_chains(computed, target):
         return None
-    calls = are_functions_called(computed, streaming=False)
+    calls = are_functions_called(computed, target, streaming=False)
     worthwhile = {VECTORS_OF_MANY: STEPS_OF_CALLS if calls else MANY_STEPS}
-    if _are_slender(computed):
+    if _is_roomy(target) and _are_slender(computed):
         worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if calls else MANY_STEPS_OF_SLENDER, **worthwhile}
     for vectors, steps in worthwhile.items():
         step = vectors * lanes
@@ -89,12 +99,23 @@ def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
     """Whether the steps of functions, each waiting for the one before, are what takes the time of an element.
 
     With four vectors, a function of f32 takes a tenth less time on Zen 5, and the distance on a sphere, of f64, a
-    quarter less."""
+    quarter less. With 16 registers, on Zen 3, functions take between a twentieth (tanh) and a fifth (erf) less, prices
+    of options a third; but powers, which keep tables, a fourth more. Those of narrow floats, which take a sixth less
+    and a fifth longer to compile, are left as they are."""
     return (
-        target.vector_registers >= ROOMY_REGISTERS
-        and 0 < len(_functions(computed)) <= MOST_FUNCTIONS
+        0 < len(_functions(computed)) <= MOST_FUNCTIONS
+        and (_is_roomy(target) or not any(_fills_few_registers(i) for i in computed))
         and not any(i.opcode in INTRICATE or (i.shape.is_array and i.shape.type.is_complex) for i in computed)
     )
+
+
+def _fills_few_registers(instruction: Instruction) -> bool:
+    shape = instruction.shape
+    return instruction.opcode in TABULAR or (shape.is_array and shape.type.is_narrow_float)
+
+
+def _is_roomy(target: Target) -> bool:
+    return target.vector_registers >= ROOMY_REGISTERS
 
 
 def _are_slender(computed: Sequence[Instruction]) -> bool:
@@ -110,12 +131,27 @@ def _is_slender(function: Instruction) -> bool:
     return not type.is_narrow_float and register_type(type).kind in SLENDER.get(function.opcode, ())
 
 
-def are_functions_called(computed: Sequence[Instruction], *, streaming: bool) -> bool:
+def is_block_of_functions(instructions: Sequence[Instruction], computed: Sequence[Instruction], target: Target) -> bool:
+    """Whether loops of elements that are `computed`, four vectors at a time, are one block in which LLVM finds nothing
+    better than what is written. With 16 registers it finds worse: on Zen 3, a softplus takes a fifth more time if LLVM
+    tries hard, logarithms a tenth, others the same, and all take a sixth longer to compile."""
+    return not _is_roomy(target) and all(
+        instruction.opcode not in SEVERAL_BLOCKS
+        and instruction.opcode != "remainder"
+        and instruction.shape.is_array
+        and instruction.shape.type in PLAIN_TYPES
+        for instruction in (*instructions, *computed)
+    )
+
+
+def are_functions_called(computed: Sequence[Instruction], target: Target, *, streaming: bool) -> bool:
     """Whether copies of functions are what LLVM spends its time on, and calls take no longer: of several, most of them
     long, or of one that is long enough."""
     functions = _functions(computed)
     if len(functions) == 1:
         function = (functions[0].opcode, register_type(functions[0].shape.type).bits)
+        if function in CALLED_IF_ROOMY and not _is_roomy(target):
+            return False
         return function in CALLED_ALONE or (not streaming and function in CALLED_IN_CACHE)
     return _are_several_called(functions) and (
         not streaming or _is_one_block(functions) or all(function.opcode in SEVERAL_BLOCKS for function in functions)

@@ -20,7 +20,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
-from xlapy.codegen.kernels.functions import are_functions_called, vectors_of_functions
+from xlapy.codegen.kernels.functions import are_functions_called, is_block_of_functions, vectors_of_functions
 from xlapy.codegen.kernels.padded_rows import RowStep, emit_padded_row, emit_part, interior_of
 from xlapy.codegen.kernels.row_order import (
     RowWalk,
@@ -66,6 +66,7 @@ class LoopPlan(Record):
     repeated: tuple[Instruction, ...] = ()  # inputs that are the same for all streamed rows
     is_quick: bool = False  # better compiled fast than run fast
     calls_functions: bool = False  # long ones, instead of having a copy of each
+    is_plain: bool = False  # LLVM would try hard for nothing
 
     @property
     def fills_vectors(self) -> bool:
@@ -115,6 +116,8 @@ def plan_loop(
     walk = RowWalk.as_they_lie(shape)
     if streaming and not is_linear and not extent % lanes:
         walk = _walk_of_operand(instructions, inputs, shape, target) or walk
+    calls_functions = vectors > VECTORS_PER_STEP and are_functions_called(computed, target, streaming=streaming)
+    is_one_block = vectors > VECTORS_PER_STEP and is_linear and not calls_functions
     repeated = _repeated_rows(filter(inputs, instructions), shape, target) if streaming and extent > lanes else ()
     return LoopPlan(
         tuple(roots),
@@ -127,7 +130,8 @@ def plan_loop(
         walk,
         repeated,
         is_quick=is_quick,
-        calls_functions=vectors > VECTORS_PER_STEP and are_functions_called(computed, streaming=streaming),
+        calls_functions=calls_functions,
+        is_plain=is_one_block and is_block_of_functions(instructions, computed, target),
     )
 
 

@@ -49,7 +49,8 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     target = situation.target
     is_small_here = situation.runs_once and is_small(instruction, situation.whole_work)
     finds_nothing = (
-        is_plain(instruction)
+        kernel.is_plain
+        or is_plain(instruction)
         or is_broken_up(instruction)
         or is_bound_by_memory(instruction, target)
         or is_mostly_one_function(instruction, target)

@@ -19,7 +19,7 @@ from xlapy.codegen.math.coefficients import (
     BRIEF_TANH_BELOW,
     LN2_ROUNDED,
 )
-from xlapy.codegen.math.common import clamp, horner, nearest_multiple, round_to_integer, scale, split_exponent
+from xlapy.codegen.math.common import clamp, horner, nearest_exponent, scale, split_exponent
 from xlapy.codegen.math.logarithm import with_specials
 
 # Beyond these e^x is an infinity, or zero.
@@ -42,17 +42,17 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 
 def _times_exp(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
     """e^x = 2^n 2^r, times `factor`, with n + r = x / ln 2: that is below 2^8, and its error 2^-17 at most."""
-    n, number = nearest_multiple(k, x, 1 / math.log(2))
-    power = horner(k, k.muladd(x, 1 / math.log(2), k.neg(n)), BRIEF_EXP2)
-    return scale(k, power if factor is None else k.mul(power, factor), number, n)
+    n = nearest_exponent(k, x, 1 / math.log(2))
+    power = horner(k, k.muladd(x, 1 / math.log(2), k.neg(n.whole)), BRIEF_EXP2)
+    return scale(k, power if factor is None else k.mul(power, factor), n)
 
 
 def logistic(k: KernelBuilder, x: Value) -> Value:
     """1 / (1 + e^-x), of which the sum is made so much smaller that it is finite while its inverse counts."""
     x = clamp(k, x, *_LOGISTIC_RANGE)
     y = k.muladd(x, -1 / math.log(2), k.const(x.type, -_LOGISTIC_EXPONENT))
-    n, number = round_to_integer(k, y)
-    part = scale(k, horner(k, k.sub(y, n), BRIEF_EXP2), number, n)
+    n = nearest_exponent(k, y)
+    part = scale(k, horner(k, k.sub(y, n.whole), BRIEF_EXP2), n)
     unit = 2.0**-_LOGISTIC_EXPONENT
     return k.div(unit, k.add(part, unit))
 

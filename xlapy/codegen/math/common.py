@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.ir_types import float_to_bits
@@ -42,7 +43,7 @@ def format_of(type: IRType) -> Format:
 Table = Mapping[str, Sequence[float]] | Sequence[float]
 """Coefficients of a polynomial, constant first; for one type, or for several by their names."""
 
-LONG_POLYNOMIAL = 12
+LONG_POLYNOMIAL = 10
 """Coefficients that are a longer chain, each operation waiting for the one before, than vectors side by side hide."""
 
 
@@ -83,10 +84,34 @@ def round_to_integer(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
 
 
 def nearest_multiple(k: KernelBuilder, x: Value, factor: float) -> tuple[Value, Value]:
-    """The same for x * factor, which is not rounded before if there is fma."""
+    """The same for x * factor, which is not rounded before if there is fma. Only the low bits of the second are those
+    of the integer: more than floats have in front of their mantissa."""
     shift = format_of(x.type).round_shift
     shifted = k.muladd(x, factor, k.const(x.type, shift))
-    return k.sub(shifted, shift), k.sub(k.to_integer_bits(shifted), float_to_bits(shift, x.type.bits))
+    return k.sub(shifted, shift), k.to_integer_bits(shifted)
+
+
+class Exponent(NamedTuple):
+    """An integer to scale by, as a float; and what has it, with twice the bias of its type, in the low bits."""
+
+    whole: Value
+    biased: Value
+
+    def less_one(self, k: KernelBuilder) -> Exponent:
+        return Exponent(k.sub(self.whole, 1.0), k.sub(self.biased, 1))
+
+
+def nearest_exponent(k: KernelBuilder, x: Value, factor: float = 1.0) -> Exponent:
+    """The integer next to x * factor, for numbers that `scale` can take."""
+    shift = _exponent_shift(x.type)
+    shifted = k.add(x, shift) if factor == 1.0 else k.muladd(x, factor, k.const(x.type, shift))
+    return Exponent(k.sub(shifted, shift), k.to_integer_bits(shifted))
+
+
+def _exponent_shift(type: IRType) -> float:
+    """What to add to round to an integer, and to have twice the bias in the low bits."""
+    form = format_of(type)
+    return form.round_shift + 2 * form.bias
 
 
 def nearest_power(k: KernelBuilder, x: Value, factor: float, exponent: int) -> tuple[Value, Value]:
@@ -105,14 +130,18 @@ def power_of_two(k: KernelBuilder, n: Value, type: IRType) -> Value:
     return k.bitcast(k.shl(k.add(n, form.bias), form.mantissa), type)
 
 
-def scale(k: KernelBuilder, x: Value, n: Value, whole: Value | None = None) -> Value:
-    """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal. `whole` is n as a float, if
-    that is known anyway."""
+def scale(k: KernelBuilder, x: Value, exponent: Exponent) -> Value:
+    """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal."""
     if k.has_scalef:
-        return k.ldexp(x, n) if whole is None else k.scalef(x, whole, n)
-    # A logical shift of a positive number, because AVX2 has no arithmetic shift of 64 bits.
-    half = k.sub(k.lshr(k.add(n, 1 << 13), 1), 1 << 12)
-    return k.mul(k.mul(x, power_of_two(k, half, x.type)), power_of_two(k, k.sub(n, half), x.type))
+        shift = float_to_bits(_exponent_shift(x.type), x.type.bits)
+        return k.scalef(x, exponent.whole, k.sub(exponent.biased, shift))
+    # Halves of n with the bias each, in the low bits: shifted to where floats have their exponents, nothing else is
+    # left. A logical shift halves, because AVX2 has no arithmetic one of 64 bits.
+    mantissa = format_of(x.type).mantissa
+    half = k.lshr(exponent.biased, 1)
+    for part in (half, k.sub(exponent.biased, half)):
+        x = k.mul(x, k.bitcast(k.shl(part, mantissa), x.type))
+    return x
 
 
 def split_exponent(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
@@ -173,6 +202,12 @@ def two_product(k: KernelBuilder, a: Value, b: Operand) -> tuple[Value, Value]:
     error = k.sub(k.mul(a_high, b_high), product)
     error = k.add(k.add(error, k.mul(a_high, b_low)), k.mul(a_low, b_high))
     return product, k.add(error, k.mul(a_low, b_low))
+
+
+def with_sign_of(k: KernelBuilder, magnitude: Value, x: Value) -> Value:
+    """`magnitude`, which has no sign itself, with the sign of `x`: an instruction less than `copysign` takes."""
+    signs = k.and_(k.to_integer_bits(x), -1 << (x.type.bits - 1))
+    return k.bitcast(k.or_(k.to_integer_bits(magnitude), signs), x.type)
 
 
 def is_integral(k: KernelBuilder, x: Value) -> Value:

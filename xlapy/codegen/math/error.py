@@ -13,7 +13,6 @@ from xlapy.codegen.math.coefficients import (
     ERFCX,
     ERFCX_SINGLE,
     EXP,
-    EXP_SINGLE,
     LN2,
     LOG_ERFC,
 )
@@ -27,13 +26,13 @@ from xlapy.codegen.math.common import (
     scale,
     two_chains,
     two_product,
+    with_sign_of,
 )
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log_of_sum
 
 # Beyond these erf is 1 to the last bit.
 _ERF_LIMIT = {"f32": 3.9375, "f64": 5.9375}
-_ERF_EXP = {"f32": EXP_SINGLE, "f64": EXP["f64"]}
 # Beyond these erfc vanishes.
 _ERFC_LIMIT = {"f32": 10.125, "f64": 28.0}
 # The polynomial for e^(x^2) erfc(x) in f32 is one of 1 - 3 / (x + 1.5), and gives a multiple of 1 / (x + 1.5).
@@ -59,8 +58,8 @@ def erf(k: KernelBuilder, x: Value) -> Value:
     for part in LN2[kind]:
         r = k.muladd(n, -part, r)
     square = k.mul(r, r)
-    p = k.muladd(square, two_chains(k, r, square, _ERF_EXP[kind]), r)
-    return k.copysign(k.muladd(k.neg(power), p, k.sub(1.0, power)), x)
+    p = k.muladd(square, two_chains(k, r, square, EXP), r)
+    return with_sign_of(k, k.muladd(k.neg(power), p, k.sub(1.0, power)), x)
 
 
 def erfc(k: KernelBuilder, x: Value) -> Value:
@@ -81,7 +80,7 @@ def _erfc_single(k: KernelBuilder, x: Value) -> Value:
     constant, *others = ERFCX_SINGLE
     scaled, scaled_low = _muladd_with_error(k, horner(k, t, others), t, k.const(x.type, constant))
     r, power = _reduced_negative_square(k, magnitude)
-    p = k.add(r, k.muladd(k.mul(r, r), horner(k, r, EXP_SINGLE), _error_of_reciprocal(k, q, total, magnitude)))
+    p = k.add(r, k.muladd(k.mul(r, r), horner(k, r, EXP), _error_of_reciprocal(k, q, total, magnitude)))
     q = k.mul(q, power)
     product, product_low = two_product(k, scaled, q)
     tail = k.add(product, k.muladd(product, p, k.muladd(q, scaled_low, product_low)))
@@ -134,7 +133,7 @@ def _erfc_double(k: KernelBuilder, x: Value) -> Value:
     scaled = k.div(horner(k, t, ERFCX), k.muladd(magnitude, 2.0, k.const(x.type, 1.0)))
     square, square_low = two_product(k, magnitude, magnitude)
     part = reduced_exp(k, k.neg(square), k.neg(square_low))
-    tail = scale(k, k.muladd(scaled, part.p, scaled), part.n, part.whole)
+    tail = scale(k, k.muladd(scaled, part.p, scaled), part.n)
     far = k.select(k.compare("lt", x, 0.0), k.sub(2.0, tail), tail)
     return k.select(k.compare("lt", k.fabs(x), 0.5), near, far)
 

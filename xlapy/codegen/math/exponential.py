@@ -11,13 +11,14 @@ from typing import NamedTuple
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import EXP, EXP2, LN2
 from xlapy.codegen.math.common import (
+    Exponent,
     clamp,
     format_of,
     horner,
+    nearest_exponent,
     nearest_multiple,
-    power_of_two,
+    nearest_power,
     quick_two_sum,
-    round_to_integer,
     scale,
     two_chains,
 )
@@ -33,19 +34,22 @@ class Reduced(NamedTuple):
     """e^x = 2^n (1 + p)."""
 
     p: Value
-    n: Value
-    whole: Value
-    """n as a float."""
+    n: Exponent
 
 
 def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced:
     """The parts of e^(x + low), for x within the range of the type."""
-    high_ln2, low_ln2 = LN2[x.type.kind]
-    n, number = nearest_multiple(k, x, 1 / math.log(2))
-    r = k.muladd(n, -high_ln2, x)
-    r = k.muladd(n, -low_ln2, r) if low is None else k.add(r, k.muladd(n, -low_ln2, low))
+    n = nearest_exponent(k, x, 1 / math.log(2))
+    r = _rest(k, x, low, n.whole)
     square = k.mul(r, r)
-    return Reduced(k.muladd(square, two_chains(k, r, square, EXP), r), number, n)
+    return Reduced(k.muladd(square, two_chains(k, r, square, EXP), r), n)
+
+
+def _rest(k: KernelBuilder, x: Value, low: Value | None, n: Value) -> Value:
+    """x + low - n ln 2"""
+    high_ln2, low_ln2 = LN2[x.type.kind]
+    r = k.muladd(n, -high_ln2, x)
+    return k.muladd(n, -low_ln2, r) if low is None else k.add(r, k.muladd(n, -low_ln2, low))
 
 
 def exp(k: KernelBuilder, x: Value) -> Value:
@@ -56,43 +60,51 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """e^(x + low), where `low` holds what x is too short for."""
     part = reduced_exp(k, clamp(k, x, *_RANGE[x.type.kind]), low)
-    return scale(k, k.add(part.p, 1.0), part.n, part.whole)
+    return scale(k, k.add(part.p, 1.0), part.n)
 
 
 def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = False) -> Value:
-    """e^(x + low), all but correctly rounded; `moderate` if neither it nor 1 over it comes near the type's limits.
+    """e^(x + low), all but correctly rounded; `moderate` if neither it nor 1 over it comes near the type's limits."""
+    if moderate:
+        n, number = nearest_multiple(k, k.add(x, low), 1 / math.log(2))
+        result = _exp_of_rest_of_pair(k, x, low, n)
+        power = k.add(k.to_integer_bits(result), k.shl(number, format_of(x.type).mantissa))
+        return k.bitcast(power, x.type)
+    x = clamp(k, x, *_RANGE[x.type.kind])
+    exponent = nearest_exponent(k, k.add(x, low), 1 / math.log(2))
+    return scale(k, _exp_of_rest_of_pair(k, x, low, exponent.whole), exponent)
 
-    1 + r + low + ... is added up with what 1 + r loses."""
-    if not moderate:
-        x = clamp(k, x, *_RANGE[x.type.kind])
+
+def _exp_of_rest_of_pair(k: KernelBuilder, x: Value, low: Value, n: Value) -> Value:
+    """e^(x + low - n ln 2) for the nearest n: 1 + r + low + ... is added up with what 1 + r loses."""
     high_ln2, low_ln2 = LN2[x.type.kind]
-    n, number = nearest_multiple(k, k.add(x, low), 1 / math.log(2))
     r, low = k.muladd(n, -high_ln2, x), k.muladd(n, -low_ln2, low)
     whole = k.add(r, low)
     high, error = quick_two_sum(k, 1.0, r)
     square = k.mul(whole, whole)
     rest = k.muladd(square, two_chains(k, whole, square, EXP), low)
-    result = k.add(high, k.add(error, rest))
-    if not moderate:
-        return scale(k, result, number, n)
-    power = k.add(k.to_integer_bits(result), k.shl(number, format_of(x.type).mantissa))
-    return k.bitcast(power, x.type)
+    return k.add(high, k.add(error, rest))
 
 
 def exp2(k: KernelBuilder, x: Value) -> Value:
     """2^x"""
     x = clamp(k, x, *_BASE_2_RANGE[x.type.kind])
-    n, number = round_to_integer(k, x)
-    r = k.sub(x, n)
-    return scale(k, k.add(k.mul(r, horner(k, r, EXP2)), 1.0), number, n)
+    n = nearest_exponent(k, x)
+    r = k.sub(x, n.whole)
+    return scale(k, k.muladd(r, horner(k, r, EXP2), 1.0), n)
 
 
 def expm1(k: KernelBuilder, x: Value) -> Value:
     """e^x - 1, accurate for small x."""
-    part = reduced_exp(k, clamp(k, x, _EXPM1_LOWEST[x.type.kind], _RANGE[x.type.kind][1]))
+    reached = clamp(k, x, _EXPM1_LOWEST[x.type.kind], _RANGE[x.type.kind][1])
     # Half of the power of two, because 2^n itself may be beyond the largest float.
-    half = power_of_two(k, k.sub(part.n, 1), x.type)
-    result = k.mul(k.add(k.mul(part.p, half), k.sub(half, 0.5)), 2.0)
+    n, half = nearest_power(k, reached, 1 / math.log(2), -1)
+    r = _rest(k, reached, None, n)
+    square = k.mul(r, r)
+    bent = k.mul(square, two_chains(k, r, square, EXP))
+    # The sum that may cancel comes first, and is exact where it does.
+    result = k.muladd(bent, half, k.muladd(r, half, k.sub(half, 0.5)))
+    result = k.add(result, result)
     tiny = 2.0 ** -(format_of(x.type).mantissa + 2)
     return k.select(k.compare("lt", k.fabs(x), tiny), x, result)
 
@@ -104,7 +116,7 @@ def logistic(k: KernelBuilder, x: Value) -> Value:
     these add to the quotient is less than two ulp, and divided by 1 + z nearly enough."""
     part = reduced_exp(k, clamp(k, k.neg(k.fabs(x)), *_RANGE[x.type.kind]))
     rounded, error = quick_two_sum(k, 1.0, part.p)
-    z, z_low = (scale(k, value, part.n, part.whole) for value in (rounded, error))
+    z, z_low = (scale(k, value, part.n) for value in (rounded, error))
     below, below_low = quick_two_sum(k, 1.0, z)
     below_low = k.add(below_low, z_low)
     negative = k.compare("lt", x, 0.0)

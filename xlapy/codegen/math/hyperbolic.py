@@ -11,18 +11,18 @@ from xlapy.codegen.math.common import (
     NAN,
     clamp,
     horner,
-    power_of_two,
+    nearest_power,
     quick_two_sum,
-    round_to_integer,
     scale,
     two_chains,
     two_sum,
+    with_sign_of,
 )
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log1p_of_any, log_of_sum
 
-# Below this e^2x is less than 2.
-_SMALL_TANH = 0.3465
+# e^2x is less than 2 below twice this, which is a bit less than half the logarithm of 2.
+_HALF_OF_SMALL_TANH = 0.173
 # Beyond these tanh is 1 to the last bit.
 _TANH_LIMIT = {"f32": 10.0, "f64": 20.0}
 # Beyond these sinh and cosh are infinities.
@@ -37,29 +37,28 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     """1 - 1 / b with b = (e^2x + 1) / 2
 
     With |x| = n log(2) / 2 + r and e^2r = 1 + 2 h this b is 2^n h + (2^n + 1) / 2. The quotient (b - 1) / b is rounded
-    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b = r + (h - r - h h / b): r is |x|."""
+    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b, where the rounding error of b hardly
+    counts."""
     magnitude = k.fabs(x)
     limit = _TANH_LIMIT[x.type.kind]
     reached = k.select(k.compare("gt", magnitude, limit), limit, magnitude)
     high_ln2, low_ln2 = LN2[x.type.kind]
-    n, number = round_to_integer(k, k.muladd(reached, 2 / math.log(2), -0.5))
+    n, power = nearest_power(k, k.sub(reached, _HALF_OF_SMALL_TANH), 2 / math.log(2), 0)
     r = k.muladd(n, -low_ln2 / 2, k.muladd(n, -high_ln2 / 2, reached))
     square = k.mul(r, r)
-    bent = k.mul(square, two_chains(k, r, square, TANH))
-    h = k.add(r, bent)
-    power = power_of_two(k, number, x.type)
+    h = k.muladd(square, two_chains(k, r, square, TANH), r)
     below = k.muladd(h, power, k.muladd(power, 0.5, 0.5))
-    small = k.compare("lt", magnitude, _SMALL_TANH)
+    small = k.compare("lt", magnitude, 2 * _HALF_OF_SMALL_TANH)
     quotient = k.div(k.select(small, h, k.sub(below, 1.0)), below)
-    near = k.add(magnitude, k.muladd(k.neg(h), quotient, bent))
-    return k.copysign(k.select(small, near, quotient), x)
+    near = k.muladd(k.neg(h), quotient, h)
+    return with_sign_of(k, k.select(small, near, quotient), x)
 
 
 def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """e^|x| / 2 as a sum of two; halved, so that it overflows only with the result."""
     part = reduced_exp(k, clamp(k, k.fabs(x), 0.0, _SINH_LIMIT[x.type.kind]))
     high, low = quick_two_sum(k, 1.0, part.p)
-    n = k.sub(part.n, 1)
+    n = part.n.less_one(k)
     return scale(k, high, n), scale(k, low, n)
 
 

@@ -55,7 +55,7 @@ def _combined(k: KernelBuilder, e: Value, f: Value, low: Value | None = None) ->
     small = k.muladd(e, ln2_low, rest)
     if low is not None:
         small = k.add(small, low)
-    return k.sub(k.mul(e, ln2_high), k.sub(k.sub(half_square, small), f))
+    return k.muladd(e, ln2_high, k.sub(f, k.sub(half_square, small)))
 
 
 def log(k: KernelBuilder, x: Value) -> Value:

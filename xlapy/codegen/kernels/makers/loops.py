@@ -58,6 +58,7 @@ def loop_kernel(
         body,
         is_quick=plan.is_quick,
         calls_functions=plan.calls_functions,
+        is_plain=plan.is_plain,
         least_units=plan.least_units,
         has_long_tasks=bool(plan.repeated),
     )
