@@ -46,7 +46,7 @@ LEAST_LEAVING_BYTES = 1 << 16  # of results that bypass the caches because they 
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
-FEW_STEPS = 16  # that are so long, of two vectors of 64 bytes each, of a loop that runs once in a call
+FEW_STEPS_BYTES = 1 << 10  # of a native vector for each step: as few steps that are so long, of a loop that runs once
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
 LEAST_MOVED = 8  # where nothing is computed
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -108,7 +108,7 @@ def plan_loop(
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     steps = -(-extent // lanes) * (1 if is_linear else units)
-    few_steps = FEW_STEPS * 64 // target.vector_bytes
+    few_steps = FEW_STEPS_BYTES // target.vector_bytes
     is_quick = is_tiny or (runs_once and not calls and steps <= few_steps and _is_long_row(instructions))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
