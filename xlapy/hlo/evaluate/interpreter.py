@@ -244,7 +244,8 @@ def check_arguments(module: HloModule, arguments: Sequence[Any]) -> list[Value]:
     """The arguments as values of the parameters' shapes; raises ArgumentError."""
     parameters = module.entry.parameters
     if len(arguments) != len(parameters):
-        raise ArgumentError(f"{module.name} takes {len(parameters)} arguments, not {len(arguments)}")
+        plural = "s" * (len(parameters) != 1)
+        raise ArgumentError(f"{module.name} takes {len(parameters)} argument{plural}, not {len(arguments)}")
     return [
         _argument(argument, parameter.shape, f"argument {number} ({parameter.name})")
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True))
