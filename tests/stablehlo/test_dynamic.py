@@ -419,3 +419,14 @@ def test_an_update_may_have_an_open_size(rows):
     np.testing.assert_array_equal(xlapy.evaluate(text, x, update, start), expected)
     with pytest.raises(ShapeError, match="a slice of size 5 does not fit in dimension 0"):
         executable(x, array(5, 3), start)
+
+
+def test_the_id_of_a_replica_is_no_number_known_beforehand():
+    """It was looked up while sizes are filled in, where no process runs."""
+    text = """func.func @main(%x: tensor<?xui32>) -> (tensor<?xui32>, tensor<ui32>) {
+      %0 = stablehlo.replica_id : tensor<ui32>
+      return %x, %0 : tensor<?xui32>, tensor<ui32> }"""
+    x = np.arange(3, dtype=np.uint32)
+    for result in (xlapy.compile(text)(x), xlapy.evaluate(text, x)):
+        np.testing.assert_array_equal(result[0], x)
+        assert result[1] == 0
