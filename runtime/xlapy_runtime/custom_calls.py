@@ -114,7 +114,7 @@ TARGETS = CustomCallTargets()
 """The targets of the whole process."""
 
 BUILT_IN = CustomCallTargets()
-"""The targets that need no registration: what JAX and XLA call on CPUs. `lapack` and `top_k` fill it."""
+"""The targets that need no registration: what JAX and XLA call on CPUs. `lapack`, `sparse` and `top_k` fill it."""
 
 
 def register_custom_call_target(name: str, target: Target) -> None:

@@ -36,6 +36,9 @@ class Bench:
     def pred(self, *dims: int) -> XlaOp:
         return self.of(Shape.array(np.bool_, dims))
 
+    def c64(self, *dims: int) -> XlaOp:
+        return self.of(Shape.array(np.complex64, dims))
+
     def tuple(self, *elements: XlaOp) -> XlaOp:
         return ops.Tuple(self.builder, elements)
 
@@ -217,6 +220,8 @@ BROKEN: list[Broken] = [
     ("DotGeneral.B2", lambda b: ops.DotGeneral(b.f32(2, 3), b.f32(2, 3), (((1,), (1,)), ((0,), ())))),
     ("DotGeneral.B3", lambda b: ops.DotGeneral(b.f32(2, 2), b.f32(2, 2), (((0,), (0,)), ((0,), (0,))))),
     ("DotGeneral.B3", lambda b: ops.DotGeneral(b.f32(2), b.f32(2), (((1,), (0,)), ((), ())))),
+    ("dot.complex-result", lambda b: ops.Dot(b.c64(2), b.c64(2), preferred_element_type="f32")),
+    ("convolution.complex-result", lambda b: ops.Conv(b.c64(1, 1), b.c64(1, 1), [], preferred_element_type="s32")),
     ("DynamicSlice.B1", lambda b: ops.DynamicSlice(b.f32(3, 4), [b.s32()], (1, 1))),
     ("DynamicSlice.B1", lambda b: ops.DynamicSlice(b.f32(3, 4), b.s32(3), (1, 1))),
     ("DynamicSlice.B1", lambda b: ops.DynamicSlice(b.f32(3, 4), b.s32(2), (1,))),

@@ -12,7 +12,7 @@ import pytest
 
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy_runtime.errors import ArgumentError, ShapeError, XlaError
 
 
@@ -137,6 +137,16 @@ def test_indexing_out_of_range(index: Any) -> None:
 def test_whole_indexing_records_nothing() -> None:
     (x,) = parameters("f32", (4, 3))
     assert x[:, :] is x
+
+
+def test_dimensions_of_open_size_are_taken_whole() -> None:
+    x = ops.Parameter(XlaBuilder("open"), 0, Shape.array(np.float32, (UNBOUNDED, 3)))
+    assert x[...] is x and x[:, 0:3] is x
+    assert str(x[None].shape) == "f32[1,?,3]"
+    assert str(ops.Collapse(x, (0, 1)).shape) == "f32[?]"
+    for index in (np.s_[0], np.s_[-1], np.s_[1:], np.s_[:, 0]):
+        with pytest.raises(ShapeError, match=r"the size of dimension 0 of f32\[\?,3\] is not known while recording"):
+            x[index]
 
 
 def test_tuples_unpack() -> None:

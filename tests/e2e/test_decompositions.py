@@ -136,3 +136,13 @@ def test_svd_of_a_matrix_of_low_rank_has_orthonormal_vectors() -> None:
     u, d, v = run(ops.SVD, np.zeros((3, 2), np.float32))
     assert not d.any()
     assert_small(u.T @ u - np.eye(2), np.float32)
+
+
+@pytest.mark.parametrize(
+    "decompose", [ops.LU, ops.QrDecomposition, ops.Eigh, ops.SVD, lambda a: ops.QR(a, False)], ids=range(5)
+)
+def test_matrices_of_open_size_are_refused(decompose: Any) -> None:
+    """They stopped at a broadcast that nobody had asked for, to a size of -1."""
+    a = ops.Parameter(xlapy.XlaBuilder("open"), 0, xlapy.Shape.array(np.float32, (-1, 3, 3)))
+    with pytest.raises(xlapy.ShapeError, match=r"the sizes of f32\[\?,3,3\] are not all known"):
+        decompose(a)

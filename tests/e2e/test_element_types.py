@@ -16,13 +16,18 @@ from tests.e2e.test_against_evaluator import awkward, module_of, run
 from tests.support.values import assert_same, integer_limits, same_elements
 from xlapy.hlo.element_types import (
     ALL,
+    BF16,
+    C64,
+    C128,
     F4E2M1FN,
     F6E2M3FN,
     F32,
     F64,
     FLOAT,
+    PRED,
     S2,
     S4,
+    S8,
     S16,
     U2,
     U4,
@@ -306,3 +311,29 @@ def test_reduced_precision(element_type: ElementType) -> None:
             defined = np.where(np.isnan(defined), computed.dtype.type(np.nan), defined).astype(element_type.dtype)
         wrong = normal & ~same_elements(got, defined)
         assert not wrong.any(), f"{form}: {values[wrong][:4]} gives {got[wrong][:4]}, not {defined[wrong][:4]}"
+
+
+# -- of products -------------------------------------------------------------------------------------------------------
+
+PRODUCTS = """ENTRY e {{
+  x = {source}[3,4] parameter(0)  y = {source}[4,9] parameter(1)
+  dot = {target}[3,9] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  input = {source}[1,3,4] reshape(x)  kernel = {source}[6,3,2] reshape(y)
+  convolution = {target}[1,6,3] convolution(input, kernel), window={{size=2}}, dim_labels=bf0_oi0->bf0
+  ROOT t = ({target}[3,9], {target}[1,6,3]) tuple(dot, convolution)
+}}"""
+
+
+@pytest.mark.parametrize("target", [PRED, S4, S8, U32, BF16, F32, F64, C64, C128], ids=str)
+@pytest.mark.parametrize("source", [PRED, S4, S8, U32, BF16, F32, F64, C64, C128], ids=str)
+def test_products_of_any_result_type(source: ElementType, target: ElementType) -> None:
+    """Of small whole numbers, whose sums are exact in every type, and some of which are 0."""
+    text = PRODUCTS.format(source=source, target=target)
+    if source.is_complex and not target.is_complex:
+        with pytest.raises(xlapy.ShapeError, match=r"dot.complex-result"):
+            xlapy.compile(text)
+        return
+    random = np.random.default_rng(8)
+    low, high = {PRED: (0, 2), U32: (0, 3)}.get(source, (-2, 3))
+    x, y = (random.integers(low, high, dims).astype(source.dtype) for dims in ((3, 4), (4, 9)))
+    assert_same(xlapy.compile(text)(x, y), xlapy.evaluate(text, x, y))

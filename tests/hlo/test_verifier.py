@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+import xlapy
+from xlapy.hlo.evaluate import Interpreter
 from xlapy.hlo.graph import BufferDonor, Computation, HloModule, InputOutputAlias
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Layout, Shape
@@ -192,3 +194,23 @@ def test_a_broken_rule_keeps_its_label() -> None:
     computation.set_root(computation.add_unchecked(OPS["transpose"], F32, [x], {"permutation": (1,)}))
     with pytest.raises(ShapeError, match=r"transpose.permutation"):
         verify(HloModule("m", computation))
+
+
+ENDS = {
+    "recv-done": """ENTRY e { p = (f32[4], u32[], token[]) parameter(0)
+      ROOT r = (f32[4], token[]) recv-done(p), channel_id=1 }""",
+    "send-done": "ENTRY e { p = (f32[4], u32[], token[]) parameter(0)  ROOT r = token[] send-done(p), channel_id=1 }",
+    "async-done": "ENTRY e { p = ((f32[4]), f32[4], u32[]) parameter(0)  ROOT r = f32[4] async-done(p) }",
+    "all-reduce-done": "ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] all-reduce-done(p) }",
+}
+
+
+@pytest.mark.parametrize("text", ENDS.values(), ids=ENDS)
+def test_what_ends_without_a_beginning_is_refused(text: str) -> None:
+    """By the compiler and the evaluator; it was a KeyError in one and an AttributeError in the other."""
+    module = parse(text)
+    (shape,) = module.signature.parameters
+    with pytest.raises(XlaError, match=r"its operand p is not (send|recv|async-start|all-reduce-start)"):
+        xlapy.compile(module)
+    with pytest.raises(XlaError, match="its operand p is not"):
+        Interpreter().run(module, shape)

@@ -210,6 +210,7 @@ BROKEN = [
     ("dot_general.C8", f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [2] : ({X}, {Y}) -> {X}"),
     ("dot_general.C9", f"stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [] x [] : ({X}, {Y}) -> {X}"),
     ("dot_general.C11", f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [HIGH] : ({X}, {Y}) -> tensor<2x2xf32>"),
+    ("dot_general.C11", f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT, DEFAULT] : ({X}, {Y}) -> tensor<2x2xf32>"),
     ("dot_general.C13", f"stablehlo.dot_general %i, %y, contracting_dims = [1] x [0] : ({I}, {Y}) -> tensor<2x2xf32>"),
     ("dynamic_slice.C1", f"stablehlo.dynamic_slice %x, %n, %n, sizes = [2, 3] : ({X}, {N}, {N}) -> {I}"),
     ("dynamic_slice.C5", f"stablehlo.dynamic_slice %x, %n, %n, sizes = [1, 1] : ({X}, {N}, {N}) -> {X}"),

@@ -145,7 +145,7 @@ def test_inspection_says_that_sizes_are_missing():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "takes 1 arguments"),
+        ((), "takes 1 argument, and is given 0"),
         ((np.zeros(4, np.float32),), r"dimensions \[4\]"),
         ((np.zeros((2, 3), np.float32),), "4"),
         ((np.zeros((2, 4), np.int32),), "s32|int32"),
@@ -401,3 +401,32 @@ def test_each_dimension_needs_a_size():
     text = sized("dynamic_iota", {"n": TWO_SIZES}, bounded(8, kind="i32"), "iota_dimension = 0 : i64")
     with pytest.raises(ShapeError, match=r"dynamic_iota.C1"):
         stablehlo.parse(text)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_an_update_may_have_an_open_size(rows):
+    """It must fit, which can be told when its size is known."""
+    text = """func.func @main(%x: tensor<4x3xf32>, %u: tensor<?x3xf32>, %i: tensor<i32>) -> tensor<4x3xf32> {
+      %0 = stablehlo.dynamic_update_slice %x, %u, %i, %i
+        : (tensor<4x3xf32>, tensor<?x3xf32>, tensor<i32>, tensor<i32>) -> tensor<4x3xf32>
+      return %0 : tensor<4x3xf32> }"""
+    x, update, start = array(4, 3), array(rows, 3), np.int32(2)
+    expected = x.copy()
+    place = min(2, 4 - rows)
+    expected[place : place + rows] = update
+    executable = xlapy.compile(text)
+    np.testing.assert_array_equal(executable(x, update, start), expected)
+    np.testing.assert_array_equal(xlapy.evaluate(text, x, update, start), expected)
+    with pytest.raises(ShapeError, match="a slice of size 5 does not fit in dimension 0"):
+        executable(x, array(5, 3), start)
+
+
+def test_the_id_of_a_replica_is_no_number_known_beforehand():
+    """It was looked up while sizes are filled in, where no process runs."""
+    text = """func.func @main(%x: tensor<?xui32>) -> (tensor<?xui32>, tensor<ui32>) {
+      %0 = stablehlo.replica_id : tensor<ui32>
+      return %x, %0 : tensor<?xui32>, tensor<ui32> }"""
+    x = np.arange(3, dtype=np.uint32)
+    for result in (xlapy.compile(text)(x), xlapy.evaluate(text, x)):
+        np.testing.assert_array_equal(result[0], x)
+        assert result[1] == 0

@@ -16,7 +16,7 @@ from xlapy.builder.shapes import require_array
 from xlapy.builder.structure import GetTupleElement
 from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
 from xlapy.hlo.reshape_groups import reshaped_flags
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -158,11 +158,20 @@ def _by_run_time(selector: XlaOp) -> str:
     return "ops.Select chooses between elements; there are no results of as many elements as a condition is true for"
 
 
+_OPEN = (
+    "the size of dimension {dim} of {shape} is not known while recording: ops.Slice takes parts from limits that are"
+)
+
+
 def _selected(selector: Any, dim: int, shape: Shape) -> tuple[SliceDimension, int | None, bool]:
     """The range of the dimension, its size (None: the dimension disappears), and whether it is read backwards."""
     size = shape.dims[dim]
     if isinstance(selector, XlaOp):
         raise ArgumentError(f"{selector!r} is known only at run time: {_by_run_time(selector)}")
+    if size == UNBOUNDED:
+        if isinstance(selector, slice) and selector == slice(None):
+            return SliceDimension(0, size), size, False
+        raise ShapeError("index", _OPEN.format(dim=dim, shape=shape))
     if isinstance(selector, slice):
         picked = _picked(selector, size)
         if picked.step > 0:
@@ -191,6 +200,8 @@ def _picked(selector: slice, size: int) -> range:
 def _cut(operand: XlaOp, ranges: tuple[SliceDimension, ...], reversed_dims: tuple[int, ...], sizes: list[int]) -> XlaOp:
     builder, shape = operand.builder, operand.shape
     if ranges != tuple(SliceDimension(0, size) for size in shape.dims):
+        if UNBOUNDED in shape.dims:
+            raise ShapeError("index", _OPEN.format(dim=shape.dims.index(UNBOUNDED), shape=shape))
         operand = builder.record("slice", [operand], dimensions=ranges)
     if reversed_dims:
         operand = builder.record("reverse", [operand], dimensions=reversed_dims)

@@ -111,7 +111,8 @@ def Collapse(operand: XlaOp, dimensions: Integers) -> XlaOp:
         raise ShapeError("Collapse.B1", f"dimensions {list(dims)} are not ascending and consecutive")
     if len(dims) < 2:
         return operand
-    merged = math.prod(shape.dims[dim] for dim in dims)
+    merging = [shape.dims[dim] for dim in dims]
+    merged = UNBOUNDED if UNBOUNDED in merging else math.prod(merging)
     sizes = (*shape.dims[: dims[0]], merged, *shape.dims[dims[-1] + 1 :])
     return _reshaped(builder, operand, sizes)
 

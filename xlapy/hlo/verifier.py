@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.leaves import SAME_VALUE
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.process_groups import group_mode, id_count, meeting_sizes
 from xlapy.hlo.text import to_text
@@ -173,12 +174,43 @@ def _verify_pair(instruction: Instruction) -> None:
             _fail(instruction, f"its only user must be one {instruction.spec.start_of}-done")
 
 
+_BEGUN_BY = {
+    "send-done": ("send",),
+    "recv-done": ("recv",),
+    "async-update": ("async-start", "async-update"),
+    "async-done": ("async-start", "async-update"),
+}
+
+
+def _verify_begun(instruction: Instruction) -> None:
+    """What waits for something, or passes it on, has what began it as its operand, perhaps through tuples."""
+    begins = _BEGUN_BY.get(instruction.opcode)
+    if begins is None:
+        return
+    begun = instruction.operands[0]
+    while begun.operands and (begun.opcode in ("tuple", "get-tuple-element") or begun.opcode in SAME_VALUE):
+        begun = begun.operands[0]
+    if begun.opcode not in begins:
+        _fail(instruction, f"its operand {begun.name} is not {' or '.join(begins)}")
+
+
 _CHECKS: tuple[Callable[[Instruction], None], ...] = (
     _verify_attributes,
     _verify_shape,
     _verify_layouts,
     _verify_pair,
+    _verify_begun,
 )
+
+
+def verify_pairs(module: HloModule) -> None:
+    """Raises an XlaError unless whatever waits for the end of something has its beginning as its operand."""
+    try:
+        for instruction in module.instructions():
+            _verify_pair(instruction)
+            _verify_begun(instruction)
+    except _Fault as fault:
+        raise fault.to_error("") from fault.__cause__
 
 
 # -- processes -----------------------------------------------------------------------------------------------------

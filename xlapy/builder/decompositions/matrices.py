@@ -33,6 +33,8 @@ def in_matrices(operand: Operand) -> tuple[XlaOp, tuple[int, ...]]:
         raise ShapeError("element-type", f"{shape} is not an array of floats or complex numbers")
     if shape.rank < 2:
         raise ShapeError("rank", f"{shape} is not a matrix, nor a batch of them")
+    if shape.is_unbounded:
+        raise ShapeError("known-sizes", f"the sizes of {shape} are not all known while the steps are recorded")
     batch = shape.dims[:-2]
     return Reshape(a, (math.prod(batch), *shape.dims[-2:])), batch
 

@@ -178,6 +178,8 @@ def accumulator_type(result: ElementType) -> ElementType:
 
 
 def widened(k: KernelBuilder, element: Element, source: ElementType, accumulator: ElementType) -> Element:
-    if isinstance(element, Pair):
-        return element
-    return convert_real(k, element, source, real_part_type(accumulator))
+    """The element in the type in which products are summed up, which is complex if the element is."""
+    parts = [convert_real(k, part, real_part_type(source), real_part_type(accumulator)) for part in parts_of(element)]
+    if accumulator.is_complex and len(parts) == 1:
+        parts.append(k.const(parts[0].type, 0.0))
+    return from_parts(parts)

@@ -36,10 +36,10 @@ def dot(
 
 
 def sum_of_products(left: Array, right: Array, result: Shape) -> Array:
-    """Matrix products, accumulated in the widest of the types involved.
+    """Matrix products, accumulated in the widest of the types involved, or in that of a result which is no float.
 
     Sums begin with 0, and so are never -0, which numpy's libraries return for some of complex numbers."""
-    if result.type.is_integer:
+    if result.type.is_integer or result.type.kind == "pred":
         left, right = convert(left, result.type), convert(right, result.type)
     dtype = np.result_type(wide_dtype(element_type(left)), wide_dtype(element_type(right)), wide_dtype(result.type))
     with np.errstate(all="ignore"):

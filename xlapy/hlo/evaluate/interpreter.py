@@ -21,7 +21,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.process_groups import Place
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.verifier import verify_processes
+from xlapy.hlo.verifier import verify_pairs, verify_processes
 from xlapy.support.errors import ArgumentError, ExecutionError, InternalError, OutOfMemoryError
 from xlapy.support.given import array_of, is_python_scalar, is_taken, represented, spelled
 
@@ -68,6 +68,7 @@ class Interpreter:
                 f"{replicas} replicas of {partitions} partitions need {replicas * partitions} lists of arguments, "
                 f"not {len(arguments)}"
             )
+        verify_pairs(module)
         verify_processes(module, replicas, partitions)
         grid = _Grid(replicas, partitions)
         return _finish([Process(self, number, grid, module, given) for number, given in enumerate(arguments)])
@@ -75,6 +76,7 @@ class Interpreter:
     def run_together(self, programs: Sequence[tuple[HloModule, Sequence[Any]]]) -> list[Any]:
         """The results of several modules, each a process of its own, that run at the same time and share channels."""
         for module, _ in programs:
+            verify_pairs(module)
             verify_processes(module, 1, 1)
         processes = [
             Process(self, number, _Grid(1, 1), module, given) for number, (module, given) in enumerate(programs)
@@ -244,7 +246,8 @@ def check_arguments(module: HloModule, arguments: Sequence[Any]) -> list[Value]:
     """The arguments as values of the parameters' shapes; raises ArgumentError."""
     parameters = module.entry.parameters
     if len(arguments) != len(parameters):
-        raise ArgumentError(f"{module.name} takes {len(parameters)} arguments, not {len(arguments)}")
+        plural = "s" * (len(parameters) != 1)
+        raise ArgumentError(f"{module.name} takes {len(parameters)} argument{plural}, not {len(arguments)}")
     return [
         _argument(argument, parameter.shape, f"argument {number} ({parameter.name})")
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True))

@@ -27,6 +27,7 @@ def dot(
 
     array-operands: the operands are arrays.
     same-type [C13]: the operands have the same element type, unless both are integers or both are floats.
+    complex-result: the result of complex operands is complex.
     batch-count [B2 C1]: both sides batch over equally many dimensions.
     contracting-count [B1 C2]: both sides contract equally many dimensions.
     lhs-unique [B3 C3]: no dimension of `lhs` occurs twice.
@@ -67,6 +68,8 @@ def _check_factors(lhs: Shape, rhs: Shape, result: Shape) -> None:
     require_array(lhs, rhs, result)
     if lhs.type.kind != rhs.type.kind and not (lhs.type.is_integer and rhs.type.is_integer):
         raise ShapeError("same-type", f"{lhs} and {rhs} have elements of different kinds")
+    if lhs.type.is_complex and not result.type.is_complex:
+        raise ShapeError("complex-result", f"products of {lhs} and {rhs} are complex, and {result} is not")
 
 
 def _check_precisions(precisions: tuple[Precision, ...]) -> None:
@@ -114,6 +117,7 @@ def convolution(
 
     array-operands [B1]: the operands are arrays.
     same-type [B1 C27]: the operands have the same element type, unless both are integers or both are floats.
+    complex-result: the result of complex operands is complex.
     same-rank [B1 C1]: both operands have rank n + 2, for n spatial dimensions.
     window-rank [B2 C2 C4 C5 C7 C9]: the window has an entry for each spatial dimension.
     window-sizes: the window is as large as the kernel.

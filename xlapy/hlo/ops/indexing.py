@@ -79,7 +79,7 @@ def dynamic_update_slice(operand: Shape, update: Shape, start_indices: Variadic)
     if operand.rank != update.rank:
         raise ShapeError("same-rank", f"{update} updates {operand}, which has another rank")
     _check_starts(operand, start_indices)
-    _check_slice(operand, update.dims)
+    _check_slice(operand, [0 if size == UNBOUNDED else size for size in update.dims])
     return operand.without_layout()
 
 

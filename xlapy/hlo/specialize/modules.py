@@ -56,7 +56,8 @@ def specialize_to(module: HloModule, arguments: Sequence[Any]) -> HloModule:
     """The module for arguments (arrays, or nested tuples of them) of these shapes."""
     parameters = module.signature.parameters
     if len(arguments) != len(parameters):
-        raise ArgumentError(f"{module.name} takes {len(parameters)} arguments, and is given {len(arguments)}")
+        plural = "s" * (len(parameters) != 1)
+        raise ArgumentError(f"{module.name} takes {len(parameters)} argument{plural}, and is given {len(arguments)}")
     return specialize(module, [_closed(shape, value) for shape, value in zip(parameters, arguments, strict=True)])
 
 

@@ -88,7 +88,9 @@ def _computed(copy: Copy, new: Instruction) -> Literal | None:
     """The value of an instruction that depends on nothing unknown."""
     if not new.shape.is_array or new.shape.is_unbounded or not _is_worth_knowing(new.shape):
         return None
-    if Trait.PURE not in new.spec.traits or new.called or new.opcode not in EVALUATORS:
+    if Trait.PURE not in new.spec.traits or Trait.RUNTIME in new.spec.traits:
+        return None
+    if new.called or new.opcode not in EVALUATORS:
         return None
     values = [copy.knowledge(operand) for operand in new.operands]
     if not all(isinstance(value, Literal) for value in values):

@@ -57,9 +57,9 @@ def _algorithm(operation: Operation) -> str:
 
 
 def precisions(operation: Operation) -> tuple[Precision, ...]:
-    """The precision of each operand; none where all have the default."""
+    """The precision of each operand; none where all have the default. One too many is for the op's rule to refuse."""
     words: Any = operation.attributes.get("precision_config", ())
     if not isinstance(words, tuple) or any(word not in PRECISIONS for word in words):
         raise ParseError(f"{operation.name}: precision_config lists any of {', '.join(PRECISIONS)}")
     found = tuple(PRECISIONS[word] for word in words)
-    return () if all(precision is Precision.DEFAULT for precision in found) else found
+    return () if len(found) <= 2 and all(precision is Precision.DEFAULT for precision in found) else found
