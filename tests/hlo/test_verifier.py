@@ -214,3 +214,12 @@ def test_what_ends_without_a_beginning_is_refused(text: str) -> None:
         xlapy.compile(module)
     with pytest.raises(XlaError, match="its operand p is not"):
         Interpreter().run(module, shape)
+
+
+def test_what_begins_may_go_through_tuples() -> None:
+    text = """ENTRY e { p = f32[4] parameter(0)  t = token[] after-all()
+      s = (f32[4], u32[], token[]) send(p, t), channel_id=1
+      both = (f32[4], (f32[4], u32[], token[])) tuple(p, s)
+      again = (f32[4], u32[], token[]) get-tuple-element(both), index=1
+      ROOT d = token[] send-done(again), channel_id=1 }"""
+    verify(parse(text))

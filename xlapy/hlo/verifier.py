@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.leaves import SAME_VALUE
+from xlapy.hlo.leaves import origin_of_leaf
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.process_groups import group_mode, id_count, meeting_sizes
 from xlapy.hlo.text import to_text
@@ -187,9 +187,7 @@ def _verify_begun(instruction: Instruction) -> None:
     begins = _BEGUN_BY.get(instruction.opcode)
     if begins is None:
         return
-    begun = instruction.operands[0]
-    while begun.operands and (begun.opcode in ("tuple", "get-tuple-element") or begun.opcode in SAME_VALUE):
-        begun = begun.operands[0]
+    begun, _ = origin_of_leaf(instruction.operands[0], 0)
     if begun.opcode not in begins:
         _fail(instruction, f"its operand {begun.name} is not {' or '.join(begins)}")
 
