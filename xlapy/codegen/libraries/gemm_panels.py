@@ -94,7 +94,7 @@ class GemmPanels(GemmBlocks):
                 turned()
                 return
             k.if_else(
-                self._has_rows_along_k(k, problem),
+                self._keeps_rows(k, problem),
                 lambda: self._pack_strip(k, problem, "a", "a_row", strip, first, count, "copy_rows"),
                 turned,
             )
@@ -114,23 +114,24 @@ class GemmPanels(GemmBlocks):
         steps = [problem["step"], problem["depth"]]
         k.call(problem["pack_windows"], [problem["windows"], array, *rows, *steps, packed])
 
-    def _has_rows_along_k(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether A is a matrix whose rows tiles can read as they are, be it after a copy because they are widened."""
+    def _keeps_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether A is a matrix whose rows tiles read as they are, be it after a copy because they are widened."""
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
-        return k.and_(is_matrix, k.compare("eq", problem["a_step"], self._element_bytes))
+        are_rows = k.and_(is_matrix, k.compare("eq", problem["a_step"], self._element_bytes))
+        return k.and_(are_rows, self._reads_seldom(k, problem)) if self._turns_rows else are_rows
 
     def _leaves_a(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether A is read where it lies."""
+        """Whether A is read where it lies: by rows, or if its rows are next to each other at each step along K, and not
+        read often enough to be packed."""
         if not self._kind.is_packed_in_memory:
             return k.const(I1, 0)
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
-        by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
-        by_rows = self._has_rows_along_k(k, problem)
+        are_columns = k.and_(is_matrix, k.compare("eq", problem["a_row"], self._element_bytes))
+        return k.or_(self._keeps_rows(k, problem), k.and_(are_columns, self._reads_seldom(k, problem)))
+
+    def _reads_seldom(self, k: KernelBuilder, problem: RecordValue) -> Value:
         is_low = k.compare("le", problem["m"], UNPACKED_TILES_IN_LINES * self._tile_rows)
-        is_read_seldom = k.or_(is_low, self._is_small(k, problem))
-        if self._turns_rows:
-            return k.and_(is_read_seldom, k.or_(by_rows, k.and_(is_matrix, by_columns)))
-        return k.or_(by_rows, k.and_(is_read_seldom, k.and_(is_matrix, by_columns)))
+        return k.or_(is_low, self._is_small(k, problem))
 
     def _is_small(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether a matrix, or a part of it, is best computed by one thread."""
@@ -313,7 +314,7 @@ class GemmPanels(GemmBlocks):
         if kind.is_packed_in_memory:
             is_kept, row, step = self._leaves_a(k, problem), problem["a_row"], problem["a_step"]
         else:
-            is_kept, row = self._has_rows_along_k(k, problem), row_pitch(k, steps, element)
+            is_kept, row = self._keeps_rows(k, problem), row_pitch(k, steps, element)
             step = k.const(I64, element)
         kept = [row, step, k.mul(row, self._tile_rows)]
         return [k.select(is_kept, here, otherwise) for here, otherwise in zip(kept, turned, strict=True)]

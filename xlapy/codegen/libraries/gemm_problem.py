@@ -206,8 +206,9 @@ class GemmFunctions:
 
         With vectors of less than a line, B has twice as many strips of half the width, for each of which A is read
         once: in one piece it comes faster than by as many streams as a tile has rows (AVX2, 1024 by 1024: 0.91 of the
-        time, 256 by 4096 by 1024: 0.86). Then B is packed once, too, and not by each block (2048 by 2048: 0.94)."""
-        return self._has_short_vectors and self._kind.is_packed_in_memory and self._kind.parts == 1
+        time, 256 by 4096 by 1024: 0.86). Then B is packed once, too, and not by each block (2048 by 2048: 0.94). Pairs
+        are left as they are: to turn them round takes too long (s8, 512 by 512: 1.1 of the time)."""
+        return self._has_short_vectors and self._kind.parts == self._kind.pair == 1
 
     def declare_shared(self) -> None:
         """Makes the functions of ranges known to a module that calls those of another one."""
