@@ -30,7 +30,8 @@ Operands are described to tiles by strides, so that "packed" and "where it lies"
 where A is unsuited to be read in place: the tiles at the top of a block copy a large B for those below while they
 compute, and rows of A that crowd the near caches, or lie side by side at each step, are copied by each block for
 itself. With vectors of less than a cache line it pays for all large products: a tile has half as many columns then, and
-A is read twice as often. All splits depend on the sizes alone; each element of C is summed in one order, whatever the number of threads.
+A is read twice as often. All splits depend on the sizes alone; each element of C is summed in one order, whatever the
+number of threads.
 
 These are three libraries, so that a program waits, and loads, only what it calls: products of many rows, those of few
 (`gemm_f32_low`), and convolutions (`gemm_f32_windows`). The latter two call functions of the first.
