@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 import pytest
 
 import xlapy
 from tests.support.guarded_memory import fenced_results, read_only
+from tests.support.targets import lesser_targets
 from xlapy import ops
+from xlapy.api import load
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels import concatenate, interleave, loop
 from xlapy.codegen.target import host_target
+from xlapy.compiler import compile_module
 
+TARGETS = {"host": host_target(), **lesser_targets()}
 CHECKED = xlapy.CompileOptions(verify=True)
 Build = Callable[..., xlapy.XlaOp]
 
@@ -180,17 +185,21 @@ def test_a_long_dimension_and_a_few_elements(length: int, few: int) -> None:
         np.testing.assert_array_equal(got, x.transpose(order))
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("length", [64, 20_000, 20_001])
-def test_a_few_elements_of_each_past_the_caches(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where vectors lie as that needs it: not if the lines have other lengths."""
+def test_a_few_elements_of_each_past_the_caches(length: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where vectors lie as that needs it: not if the lines have other lengths, nor if a vector has no more elements
+    than there are lines, which are turned by square blocks."""
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
     monkeypatch.setattr(interleave, "is_streamed", lambda *_: True)
-    for dtype in ("float32", "float64"):
-        for x, order in ((numbers((length, 3), dtype), (1, 0)), (numbers((2, 5, length), dtype), (0, 2, 1))):
+    options = xlapy.CompileOptions(num_threads=3)
+    for dtype, few in product(("float32", "float64"), (3, 5)):
+        for x, order in ((numbers((length, few), dtype), (1, 0)), (numbers((2, few, length), dtype), (0, 2, 1))):
             b = xlapy.XlaBuilder("turned")
             turned = ops.Transpose(ops.Parameter(b, 0, xlapy.Shape.of(x)), order)
-            executable = xlapy.compile(b.build(turned), xlapy.CompileOptions(num_threads=3))
-            assert ("!nontemporal" in executable.llvm_ir()) == (length % 2 == 0)
+            executable = xlapy.Executable(compile_module(load(b.build(turned)), options, TARGETS[target]), options)
+            is_few = few < TARGETS[target].lanes(x.itemsize * 8)
+            assert ("!nontemporal" in executable.llvm_ir()) == (length % 2 == 0 and is_few)
             with fenced_results():
                 np.testing.assert_array_equal(executable.run(x, seed=0), x.transpose(order))
 

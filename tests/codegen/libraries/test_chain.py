@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import jax
@@ -12,16 +13,25 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.targets import lesser_targets
 from tests.support.values import assert_same
 from xlapy import ops
+from xlapy.api import load
+from xlapy.codegen.kernels.columns import plan_columns
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES, library_name
 from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import read_body
-from xlapy.codegen.libraries.chain_columns import COLUMNS
+from xlapy.codegen.libraries.chain_columns import COLUMNS, widths_of
+from xlapy.codegen.libraries.chain_problem import chain_of
 from xlapy.codegen.libraries.chain_rows import LEAST_LENGTH, MOST_LENGTH, ROWS
+from xlapy.codegen.target import REFERENCE_MACHINES, Target, host_target, reference_target
+from xlapy.compiler import compile_module
 from xlapy.hlo import element_types as et
+from xlapy.hlo.kernel_plan import RowSpace
+from xlapy.passes.fusion.rows import LARGE_ARRAY_BYTES
 
 Program = Callable[..., Any]
+TARGETS = {"host": host_target(), **lesser_targets()}
 UNEVEN = (601, 1003)  # rows, columns
 EVEN = (600, 1024)
 
@@ -182,13 +192,36 @@ def test_columns_of_a_library_are_those_of_a_kernel(dtype: Any, monkeypatch: pyt
     check_all(softmaxes, COLUMNS, x.T.copy(), scale, shift, monkeypatch)
 
 
-def test_columns_of_arrays_that_no_cache_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("target", TARGETS)
+def test_columns_of_arrays_that_no_cache_holds(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their results go past the caches."""
     x = np.random.default_rng(6).normal(size=(2, 1024, 4096)).astype(np.float32)
     text = jax.jit(lambda x: jax.nn.softmax(x, 1)).lower(x).as_text()
-    from_library = xlapy.compile(text)
+    from_library = compiled_for(TARGETS[target], text)
     assert libraries_of(from_library) == ["chain_columns_softmax_f32"]
-    assert_same(from_library(x), without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
+    monkeypatch.setattr("xlapy.codegen.libraries.chain.LEAST_BYTES", 1 << 60)
+    from_kernel = compiled_for(TARGETS[target], text)
+    assert not libraries_of(from_kernel)
+    assert_same(from_library(x), from_kernel(x))
+
+
+def compiled_for(target: Target, text: str) -> xlapy.Executable:
+    options = xlapy.CompileOptions()
+    return xlapy.Executable(compile_module(load(text), options, target), options)
+
+
+@pytest.mark.parametrize("body", [body for body in (*BODIES, *WIDE_BODIES) if is_softmax(body)])
+def test_libraries_have_the_strips_of_plans(body: str) -> None:
+    """Of any width that plans for large arrays have, whatever the machine, and none that is wider."""
+    values = read_body((BODIES | WIDE_BODIES)[body])
+    spaces = [RowSpace((3, 1 << bits, 1 << 14), (1,)) for bits in range(6, 12)]
+    types = (et.F32, et.F64) if body in BODIES else (et.BF16, et.F16)
+    plans = [
+        plan_columns(chain_of(values, type, space), LARGE_ARRAY_BYTES, reference_target(name))
+        for type, space, name in product(types, spaces, REFERENCE_MACHINES)
+    ]
+    found, widths = {plan.vectors for plan in plans}, widths_of(body)
+    assert found <= {*widths} and max(found) == max(widths)
 
 
 @pytest.mark.parametrize("columns", [32, 64, 256, 512])

@@ -142,6 +142,31 @@ def test_what_is_made_before_a_fold_is_made_by_the_library(
             np.testing.assert_allclose(result, wanted, rtol=1e-4 if result.dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("made", ["itself", "product", "square_of_deviation"])
+@pytest.mark.parametrize("rows_more", [-2, 0, 2])
+def test_rows_about_as_large_as_a_cache_are_folded_in_the_order_of_kernels(
+    rows_more: int, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many vectors are folded side by side depends on whether all arrays together fit the second-level cache."""
+    rows, columns = host_target().l2_bytes // (1024 * 4) + rows_more, 1024
+    x, y = (np.random.default_rng(n).normal(size=(rows // (1 + (made == "product")), columns)) for n in range(2))
+    arrays = [x.astype(np.float32), (y[:, 0] if made == "square_of_deviation" else y).astype(np.float32)]
+
+    def build(x: XlaOp, y: XlaOp) -> XlaOp:
+        value = (x - each(y, x, 0)) * (x - each(y, x, 0)) if made == "square_of_deviation" else x * y
+        return fold(x if made == "itself" else value, "add", (1,), 0)
+
+    module = record(build, *arrays)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 0)
+    from_library = xlapy.compile(module)
+    assert libraries_of(from_library) == [f"fold_rows_add_f32{'_' + made if made != 'itself' else ''}"]
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+    from_kernel = xlapy.compile(module)
+    assert not libraries_of(from_kernel)
+    assert_same(from_library(*arrays), from_kernel(*arrays))
+
+
 MADE_WITH_EACH = {
     "square_of_deviation": lambda x, each: (x - each) * (x - each),
     "exponential": lambda x, each: ops.Exp(x - each),

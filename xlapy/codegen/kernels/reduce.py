@@ -15,7 +15,7 @@ The order never depends on how the work is split among threads, since one fold i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
@@ -186,6 +186,12 @@ def _vectors_of_memory(reduce: Instruction, size: int, lanes: int, groups: int) 
     """How many vectors of results make a wide block."""
     values = sum(register_type(leaf.type).bytes for leaf in reduce.shape.leaves())
     return vectors_of_block(size, lanes, groups, reduce.operands[0].shape.type.bytes, values)
+
+
+def bytes_of_arrays(operands: Iterable[Instruction]) -> int:
+    """What folds read in all: numbers beside arrays do not count. By that it is decided how rows are folded, which
+    kernels and libraries do in the same order."""
+    return sum(operand.shape.bytes for operand in operands if not operand.shape.is_scalar)
 
 
 def _vectors_along(members: Collection[Instruction], *, is_fetched: bool) -> int:

@@ -21,7 +21,7 @@ from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, read_body
-from xlapy.codegen.libraries.chain_columns import COLUMNS, WIDTHS, columns_name, emit_columns_chain
+from xlapy.codegen.libraries.chain_columns import COLUMNS, columns_name, emit_columns_chain, widths_of
 from xlapy.codegen.libraries.chain_columns import SIZES as COLUMN_SIZES
 from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY, NUMBERS_PLACE, SCRATCH_PLACE
 from xlapy.codegen.libraries.chain_rows import (
@@ -48,8 +48,6 @@ _BODIES = {
 }
 """Texts, and the types of elements for which there are libraries."""
 
-_EMITTERS = {ROWS: emit_rows_chain, COLUMNS: emit_columns_chain}
-
 
 @dataclass(frozen=True, slots=True)
 class ChainCall:
@@ -67,13 +65,14 @@ def call_over_rows(
     chain = _large_chain(computation)
     if chain is None or not LEAST_LENGTH <= chain.space.row_length <= MOST_LENGTH:
         return None
-    name, space, together = _name_of(chain, ROWS), chain.space, rows_together(chain.body)
+    body, space, together = _body_of(chain, ROWS), chain.space, rows_together(chain.body)
     wanted = space.rows_at_once(in_place=in_place, part=part)
     block = -(-wanted // together) * together
     if part and block != wanted:
         return None
-    if name is None or block > space.rows or (in_place and space.rows % block):
+    if body is None or block > space.rows or (in_place and space.rows % block):
         return None
+    name = library_name(ROWS, body, chain.type)
     place = SCRATCH_PLACE if is_first_step else FIRST_ARRAY + len(computation.parameters)
     streams = not (in_place or part) and is_streamed([computation.root], target.lanes(chain.type.bits), target)
     sizes = (space.rows, space.row_length, block, streams, place)
@@ -85,12 +84,13 @@ def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, ta
     """How a library computes a fused computation over columns as planned, if one does: in tasks of `grain` units, with
     so much memory for each."""
     is_on_stack = plan.fits_stack and plan.scratch_bytes > 0
-    chain = None if is_on_stack or plan.vectors not in WIDTHS else _large_chain(computation)
+    chain = None if is_on_stack else _large_chain(computation)
     parts = None if chain is None else three_parts(chain.space.dims, chain.space.folded)
-    name = None if chain is None or parts is None else _name_of(chain, COLUMNS)
-    if chain is None or parts is None or name is None:
+    body = None if chain is None or parts is None else _body_of(chain, COLUMNS)
+    if chain is None or parts is None or body is None or plan.vectors not in widths_of(body):
         return None
     _, length, columns = parts
+    name = library_name(COLUMNS, body, chain.type)
     row_bytes = plan.width * chain.type.bytes
     sizes = {
         "length": length,
@@ -112,14 +112,14 @@ def _large_chain(computation: Computation) -> FoundChain | None:
     return find_chain(computation) if is_large else None
 
 
-def _name_of(chain: FoundChain, way: str) -> str | None:
-    """The name of the library that has the body of a chain."""
+def _body_of(chain: FoundChain, way: str) -> str | None:
+    """The name of the body of a chain, if there is a library that has it."""
     for name, (text, types) in _BODIES.items():
         if way == COLUMNS and not is_softmax(name):
             continue
         may_be = chain.type in types and text.count("=") + text.count(NUMBER) == len(chain.body.nodes)
         if may_be and _body(name) == chain.body:
-            return library_name(way, name, chain.type)
+            return name
     return None
 
 
@@ -148,16 +148,20 @@ def library_name(way: str, body: str, type: ElementType) -> str:
     return f"chain_{way}_{body}_{type.name}"
 
 
-def _emit(way: str, body: str, type: ElementType, target: Target) -> Module:
-    return _EMITTERS[way](library_name(way, body, type), _body(body), type, target)
+def _emit_rows(body: str, type: ElementType, target: Target) -> Module:
+    return emit_rows_chain(library_name(ROWS, body, type), _body(body), type, target)
+
+
+def _emit_columns(body: str, type: ElementType, target: Target) -> Module:
+    return emit_columns_chain(library_name(COLUMNS, body, type), widths_of(body), _body(body), type, target)
 
 
 def _library(way: str, body: str, type: ElementType) -> Library:
     name = library_name(way, body, type)
-    exports: tuple[str, ...] = tuple(columns_name(name, vectors) for vectors in WIDTHS)
     if way == ROWS:
-        exports = (name, in_place_name(name))
-    return Library(name, exports, partial(_emit, way, body, type))
+        return Library(name, (name, in_place_name(name)), partial(_emit_rows, body, type))
+    exports = tuple(columns_name(name, vectors) for vectors in widths_of(body))
+    return Library(name, exports, partial(_emit_columns, body, type))
 
 
 CHAIN_LIBRARIES = {

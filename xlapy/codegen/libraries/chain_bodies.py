@@ -205,3 +205,9 @@ WIDE_BODIES = {
 def is_softmax(body: str) -> bool:
     """It keeps exponentials. Only such are usual over columns, too."""
     return "softmax" in body
+
+
+WITH_LITTLE_WORK = frozenset(
+    {"softmax", "softmax_of_products", "softmax_of_quotients", "softmax_of_sums", "wide_softmax"}
+)
+"""Of the softmaxes: those for which plans have the widest strips of columns."""

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Module, Value
 from xlapy.codegen.kernels.columns import ColumnExtent, emit_columns, plan_columns
+from xlapy.codegen.libraries.chain_bodies import WITH_LITTLE_WORK
 from xlapy.codegen.libraries.chain_body import ChainBody
 from xlapy.codegen.libraries.chain_problem import SCRATCH_PLACE, ChainProblem, chain_function, chain_of
 from xlapy.codegen.target import Target
@@ -20,8 +22,8 @@ from xlapy.hlo.kernel_plan import RowSpace
 from xlapy.hlo.shape import Shape
 
 COLUMNS = "columns"
-WIDTHS = (2, 4, 8, 16)
-"""Vectors of a strip, as plans for large arrays have them."""
+_WIDTHS = (2, 4, 8, 16)
+_WIDEST = 32  # of vectors of few lanes, so many are needed for 256 columns; plans have them if each is little work
 
 SIZES = ("length", "columns", "strips", "streams", "ahead", "grain", "task_bytes", "result")
 """Elements of a column, columns side by side, strips of them, whether results go past the caches, how many bytes ahead
@@ -52,9 +54,14 @@ class ChainColumns(Array):
         return loaded
 
 
-def emit_columns_chain(name: str, body: ChainBody, type: ElementType, target: Target) -> Module:
+def widths_of(body: str) -> tuple[int, ...]:
+    """Vectors of a strip, as plans for large arrays have them."""
+    return (*_WIDTHS, _WIDEST) if body in WITH_LITTLE_WORK else _WIDTHS
+
+
+def emit_columns_chain(name: str, widths: Sequence[int], body: ChainBody, type: ElementType, target: Target) -> Module:
     module, computation = Module.of(target), chain_of(body, type, _SPACE)
-    for vectors in WIDTHS:
+    for vectors in widths:
         with chain_function(module, columns_name(name, vectors), SIZES, computation, target) as problem:
             _emit(problem, vectors, target)
     return module

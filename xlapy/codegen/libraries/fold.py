@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
-from xlapy.codegen.kernels.reduce import ACCUMULATORS, vectors_across
+from xlapy.codegen.kernels.reduce import ACCUMULATORS, bytes_of_arrays, vectors_across
 from xlapy.codegen.kernels.wide_blocks import is_in_memory, vectors_of_block
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, wide_name, widths_of
@@ -89,7 +89,7 @@ def _call(fold: PlainFold, target: Target, place: Place, result: int) -> FoldCal
     """The call for arrays at places in the table."""
     if fold.size < LEAST_SIZE or fold.length >= LONG:
         return None
-    is_fetched = fold.sources[0].shape.bytes > target.l2_bytes
+    is_fetched = bytes_of_arrays(fold.arrays) > target.l2_bytes
     numbers = _numbers(fold, place, result)
     if fold.columns > 1:
         return _columns_call(fold, numbers, target, is_fetched=is_fetched)

@@ -55,6 +55,11 @@ class PlainFold(Record):
     columns: int  # 1 where rows are folded
 
     @property
+    def arrays(self) -> frozenset[Instruction]:
+        """All that is read."""
+        return frozenset(self.sources if self.each is None else (*self.sources, self.each))
+
+    @property
     def each_step(self) -> int:
         """The distance of the numbers that folds have one each of; there may be one for all."""
         return int(self.each is not None and self.each.shape.rank > 0)

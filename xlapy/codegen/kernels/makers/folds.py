@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
-from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
+from xlapy.codegen.kernels.reduce import bytes_of_arrays, emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.libraries.fold import call_of_reduce
@@ -29,7 +29,7 @@ def _reduce_kernel(
     reduce: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
 ) -> Kernel:
     known = frozenset(operands)
-    plan = plan_reduce(reduce, roots, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
+    plan = plan_reduce(reduce, roots, known.__contains__, bytes_of_arrays(known), situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_reduce(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
