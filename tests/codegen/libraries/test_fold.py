@@ -98,6 +98,53 @@ def test_a_library_does_what_a_kernel_does(opcode: str, way: str, monkeypatch: p
         )
 
 
+def rows_in_doubt(type: ElementType, sign: int, dims: tuple[int, int]) -> np.ndarray[Any, Any]:
+    """Rows whose extremum is a number, a zero of one sign or of both, and a NaN of several: the one that wins is at the
+    beginning, in between, or among the last elements."""
+    random = np.random.default_rng(5)
+    x = (sign * (1 + np.abs(random.normal(size=dims)))).astype(type.dtype)
+    bits = x.view(f"u{x.dtype.itemsize}")
+    negative = 1 << (8 * x.dtype.itemsize - 1)
+    quiet = int(np.asarray(np.nan, x.dtype).view(bits.dtype)) & ~negative
+    for row in range(dims[0]):
+        place, other = random.choice([0, 1, 17, 40, dims[1] // 2, dims[1] - 2, dims[1] - 1], 2, replace=False)
+        match row % 7:
+            case 1:
+                x[row, place] = 0.0
+            case 2:
+                x[row, place] = -0.0
+            case 3:
+                x[row, [place, other]] = 0.0, -0.0
+            case 4:
+                x[row] = np.where(random.integers(2, size=dims[1]), 0.0, -0.0)
+            case 5:
+                bits[row, place] = quiet + 3 + negative * (row & 1)
+            case 6:
+                bits[row, place], bits[row, other] = quiet + 1, quiet + 2 + negative
+    return x
+
+
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+@pytest.mark.parametrize("way", ["near", "fetched"])
+def test_zeros_and_nans_among_extrema(opcode: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit what folds find that keep marks for every element."""
+    types = [type for type in TYPES if type.is_float]
+    dims = (140, 259) if way == "near" else (host_target().l2_bytes // (2 * 1001) + 40, 1001)
+    arrays = [rows_in_doubt(type, -1 if opcode == "maximum" else 1, dims) for type in types]
+    init = -np.inf if opcode == "maximum" else np.inf
+    module = record(lambda *operands: [fold(x, opcode, (1,), init) for x in operands], *arrays)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    from_library = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    assert len(libraries_of(from_library)) == len(types)
+    results = from_library(*arrays)
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+    from_kernel = xlapy.compile(module)
+    assert not libraries_of(from_kernel)
+    for found, own, wanted in zip(results, from_kernel(*arrays), xlapy.evaluate(module, *arrays), strict=True):
+        assert_same(found, wanted)
+        assert found.tobytes() == own.tobytes()
+
+
 MADE = {
     "square": lambda x, y: x * x,
     "product": lambda x, y: x * y,

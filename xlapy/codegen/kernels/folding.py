@@ -4,6 +4,9 @@ The extrema of floats are not what processors compute: a NaN among the elements 
 Emulating that for each element takes five operations in a row. So the comparison that processors have finds the
 element, and two marks are kept for all of them: the largest encoding without its sign, which is that of a NaN if there
 is one, and which signs occur, which tells zeros apart if the extremum is one.
+
+Where the elements may be read a second time, a quick fold does without: one comparison for two elements tells whether
+any is a NaN. Only where that is so, or where the extremum is a zero, the elements are folded again, with both marks.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Callable, Sequence
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.ir import IRType, KernelBuilder, Value
 from xlapy.codegen.registers import Element, from_parts, parts_of, register_type, splat
+from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 
 Combine = Callable[[Element, Element], Element]
@@ -115,10 +119,52 @@ class Extremum(Folding):
         return self._k.and_(only(a), only(b)) if self._is_maximum else self._k.or_(only(a), only(b))
 
 
+class QuickExtremum(Extremum):
+    """The same for almost all elements: not where `is_doubtful` holds. Last in the state is whether there was a NaN."""
+
+    def start(self, count: int, lanes: int) -> list[Element]:
+        return [*Folding.start(self, count, lanes), self._k.const(self._bits.with_lanes(lanes), 0)]
+
+    def step(self, state: Sequence[Element], elements: Sequence[Element]) -> list[Element]:
+        k = self._k
+        *values, nans = state
+        folded = [self._extreme(element, value) for value, element in zip(values, elements, strict=False)]
+        for one, other in zip(elements[::2], [*elements[1::2], elements[-1]], strict=False):
+            has_nan = k.unordered(only(one), only(other))
+            nans = k.or_(only(nans), k.sext(has_nan, only(nans).type))
+        return [*folded, *values[len(folded) :], nans]
+
+    def finish(self, init: Element, state: Sequence[Element], rest: Sequence[Element]) -> Element:
+        return self.combine(init, self._extreme_of(state, rest))
+
+    def is_doubtful(self, state: Sequence[Element], rest: Sequence[Element]) -> Value:
+        """Whether there was a NaN, which the result has to be, or the extremum is a zero, whose sign is not known."""
+        k = self._k
+        nans = k.or_(only(_across_lanes(k, self._either, state[-1])), only(rest[-1]))
+        return k.or_(k.compare("ne", nans, 0), k.compare("eq", self._extreme_of(state, rest), 0.0))
+
+    def _extreme_of(self, state: Sequence[Element], rest: Sequence[Element]) -> Value:
+        total = _across_lanes(self._k, self._extreme, self._together(state[:-1], self._extreme))
+        return only(self._extreme(rest[0], total))
+
+    def _either(self, a: Element, b: Element) -> Element:
+        return self._k.or_(only(a), only(b))
+
+
 def folding(k: KernelBuilder, combiner: Instruction, identity: Element) -> Folding:
+    return (Extremum if _is_extremum_of_floats(combiner) else Folding)(k, combiner, identity)
+
+
+def quick_folding(k: KernelBuilder, combiner: Instruction, identity: Element, target: Target) -> QuickExtremum | None:
+    """A fold that is almost always right, and sooner than `folding`, if there is one. With few registers the marks of
+    that do not stay in them."""
+    is_quick = _is_extremum_of_floats(combiner) and target.is_x86 and not target.is_avx512
+    return QuickExtremum(k, combiner, identity) if is_quick else None
+
+
+def _is_extremum_of_floats(combiner: Instruction) -> bool:
     is_float = register_type(combiner.shape.type).is_float and not combiner.shape.type.is_complex
-    kind = Extremum if is_float and combiner.opcode in ("maximum", "minimum") else Folding
-    return kind(k, combiner, identity)
+    return is_float and combiner.opcode in ("maximum", "minimum")
 
 
 def _across_lanes(k: KernelBuilder, combine: Combine, value: Element) -> Element:
