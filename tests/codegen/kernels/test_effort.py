@@ -127,6 +127,29 @@ def test_what_is_a_small_part_of_the_program_is_light() -> None:
     assert not is_light(program(f"{alone}  {rest}".replace("3000,5000", "3000,50")))
 
 
+MASKED = """x = f32[20,30] parameter(0)  y = {type}[20,30] parameter(1)  z = f32[] constant(0)
+    b = f32[20,30] broadcast(z), dimensions={{}}  i = {type}[20,30] iota(), iota_dimension=1
+    p = pred[20,30] compare(y, i), direction=GT  s = f32[20,30] select(p, x, b)
+    r = f32[{kept}] reduce(s, z), dimensions={{{folded}}}, to_apply=sum
+    w = f32[3000,50] parameter(2)  n = f32[3000,50] sine(w)  ROOT t = tuple(r, n)"""
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize(("kept", "folded"), [("20", "1"), ("30", "0"), ("", "0,1")])
+def test_what_folds_with_masks_in_registers_is_light_if_it_is_a_small_part(type: str, kept: str, folded: str) -> None:
+    """Whatever the lanes of what is compared are, and of what is selected. By itself it is not, however small."""
+    text = program(MASKED.format(type=type, kept=kept, folded=folded))
+    assert is_light(text)
+    check_same(text)
+    alone, _, _ = text.replace(" r =", " ROOT r =").partition("    w =")
+    assert not is_light(f"{alone} }}")
+
+
+def test_what_folds_masks_of_memory_is_not_light() -> None:
+    text = MASKED.format(type="pred", kept="30", folded="0").replace("compare(y, i), direction=GT", "not(y)")
+    assert not is_light(program(text.replace("i = pred[20,30] iota(), iota_dimension=1", "")))
+
+
 def test_what_widens_is_not_light() -> None:
     assert not is_light(program("x = bf16[200,200] parameter(0)  ROOT y = f32[200,200] convert(x)"))
 
