@@ -21,8 +21,8 @@ from xlapy.codegen.math.common import (
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log1p_of_any, log_of_sum
 
-# e^2x is less than 2 below twice this, which is a bit less than half the logarithm of 2.
-_HALF_OF_SMALL_TANH = 0.173
+# tanh is a polynomial up to twice this, which is a bit less than half the logarithm of 2.
+_MIDDLE_OF_TANH = 0.173
 # Beyond these tanh is 1 to the last bit.
 _TANH_LIMIT = {"f32": 10.0, "f64": 20.0}
 # Beyond these sinh and cosh are infinities.
@@ -34,24 +34,25 @@ _SMALL_ATANH = 0.17
 
 
 def tanh(k: KernelBuilder, x: Value) -> Value:
-    """1 - 1 / b with b = (e^2x + 1) / 2
+    """(T + t) / (1 + T t) with t = tanh(r) and T = tanh(n log(2) / 2) = (2^n - 1) / (2^n + 1), where |x| is the sum.
 
-    With |x| = n log(2) / 2 + r and e^2r = 1 + 2 h this b is 2^n h + (2^n + 1) / 2. The quotient (b - 1) / b is rounded
-    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b, where the rounding error of b hardly
-    counts."""
-    magnitude = k.fabs(x)
+    With a = (2^n + 1) / 2 and b = (2^n - 1) / 2 this is (b + a t) / (a + b t), or t to the last bit where n is 0. What
+    is divided is 1 - t less than the divisor; the difference is taken of the divisor as it was rounded, which takes
+    the most of that error away: less 1 it is exact. So large results keep one ulp that two roundings would double.
+
+    No r is far below 0, or else that error would be larger than the result."""
     limit = _TANH_LIMIT[x.type.kind]
+    magnitude = k.fabs(x)
     reached = k.select(k.compare("gt", magnitude, limit), limit, magnitude)
-    high_ln2, low_ln2 = LN2[x.type.kind]
-    n, power = nearest_power(k, k.sub(reached, _HALF_OF_SMALL_TANH), 2 / math.log(2), 0)
-    r = k.muladd(n, -low_ln2 / 2, k.muladd(n, -high_ln2 / 2, reached))
+    n, half_power = nearest_power(k, k.sub(reached, _MIDDLE_OF_TANH), 2 / math.log(2), -1)
+    # With fma one part will do: what it lacks counts n times, but the larger n is, the less does r matter.
+    r = reached
+    for part in (LN2_ROUNDED,) if k.has_fma else LN2[x.type.kind]:
+        r = k.muladd(n, -part / 2, r)
     square = k.mul(r, r)
-    h = k.muladd(square, two_chains(k, r, square, TANH), r)
-    below = k.muladd(h, power, k.muladd(power, 0.5, 0.5))
-    small = k.compare("lt", magnitude, 2 * _HALF_OF_SMALL_TANH)
-    quotient = k.div(k.select(small, h, k.sub(below, 1.0)), below)
-    near = k.muladd(k.neg(h), quotient, h)
-    return with_sign_of(k, k.select(small, near, quotient), x)
+    t = k.muladd(k.mul(r, square), two_chains(k, square, k.mul(square, square), TANH), r)
+    divisor = k.muladd(k.sub(half_power, 0.5), t, k.add(half_power, 0.5))
+    return with_sign_of(k, k.div(k.add(k.sub(divisor, 1.0), t), divisor), x)
 
 
 def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
