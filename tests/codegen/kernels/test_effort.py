@@ -127,6 +127,34 @@ def test_what_is_a_small_part_of_the_program_is_light() -> None:
     assert not is_light(program(f"{alone}  {rest}".replace("3000,5000", "3000,50")))
 
 
+MASKED_ROWS = -(-host_target().l2_bytes // (1000 * 4))
+MASKED = f"""x = f32[{MASKED_ROWS},1000] parameter(0)  y = {{type}}[{MASKED_ROWS},1000] parameter(1)
+    z = f32[] constant(0)  b = f32[{MASKED_ROWS},1000] broadcast(z), dimensions={{{{}}}}
+    i = {{type}}[{MASKED_ROWS},1000] iota(), iota_dimension=1
+    p = pred[{MASKED_ROWS},1000] compare(y, i), direction=GT  s = f32[{MASKED_ROWS},1000] select(p, x, b)
+    r = f32[{{kept}}] reduce(s, z), dimensions={{{{{{folded}}}}}}, to_apply=sum"""
+REST = f"w = f32[{45 * MASKED_ROWS},1000] parameter(2)  n = f32[{45 * MASKED_ROWS},1000] sine(w)"
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize(("kept", "folded"), [(f"{MASKED_ROWS}", "1"), ("1000", "0"), ("", "0,1")])
+def test_what_folds_with_masks_in_registers_is_light_if_it_is_a_small_part(type: str, kept: str, folded: str) -> None:
+    """Whatever the lanes of what is compared are, and of what is selected. In the nearest caches it is not, however
+    small, nor with masks that come from memory."""
+    part = MASKED.format(type=type, kept=kept, folded=folded)
+    text = program(f"{part}  {REST}  ROOT t = tuple(r, n)")
+    assert is_light(text)
+    check_same(text)
+    assert not is_light(program(part.replace("r =", "ROOT r =")))
+    assert not is_light(
+        text.replace(f"[{MASKED_ROWS},1000", "[20,30")
+        .replace("f32[1000]", "f32[30]")
+        .replace(f"f32[{MASKED_ROWS}]", "f32[20]")
+    )
+    masks = text.replace(f"{type}[{MASKED_ROWS},1000] parameter(1)", f"pred[{MASKED_ROWS},1000] parameter(1)")
+    assert not is_light(re.sub(r"compare\(y, i\), direction=GT", "not(y)", masks))
+
+
 def test_what_widens_is_not_light() -> None:
     assert not is_light(program("x = bf16[200,200] parameter(0)  ROOT y = f32[200,200] convert(x)"))
 
