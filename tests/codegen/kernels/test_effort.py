@@ -127,27 +127,32 @@ def test_what_is_a_small_part_of_the_program_is_light() -> None:
     assert not is_light(program(f"{alone}  {rest}".replace("3000,5000", "3000,50")))
 
 
-MASKED = """x = f32[20,30] parameter(0)  y = {type}[20,30] parameter(1)  z = f32[] constant(0)
-    b = f32[20,30] broadcast(z), dimensions={{}}  i = {type}[20,30] iota(), iota_dimension=1
-    p = pred[20,30] compare(y, i), direction=GT  s = f32[20,30] select(p, x, b)
-    r = f32[{kept}] reduce(s, z), dimensions={{{folded}}}, to_apply=sum
-    w = f32[3000,50] parameter(2)  n = f32[3000,50] sine(w)  ROOT t = tuple(r, n)"""
+MASKED_ROWS = -(-host_target().l2_bytes // (1000 * 4))
+MASKED = f"""x = f32[{MASKED_ROWS},1000] parameter(0)  y = {{type}}[{MASKED_ROWS},1000] parameter(1)
+    z = f32[] constant(0)  b = f32[{MASKED_ROWS},1000] broadcast(z), dimensions={{{{}}}}
+    i = {{type}}[{MASKED_ROWS},1000] iota(), iota_dimension=1
+    p = pred[{MASKED_ROWS},1000] compare(y, i), direction=GT  s = f32[{MASKED_ROWS},1000] select(p, x, b)
+    r = f32[{{kept}}] reduce(s, z), dimensions={{{{{{folded}}}}}}, to_apply=sum"""
+REST = f"w = f32[{45 * MASKED_ROWS},1000] parameter(2)  n = f32[{45 * MASKED_ROWS},1000] sine(w)"
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
-@pytest.mark.parametrize(("kept", "folded"), [("20", "1"), ("30", "0"), ("", "0,1")])
+@pytest.mark.parametrize(("kept", "folded"), [(f"{MASKED_ROWS}", "1"), ("1000", "0"), ("", "0,1")])
 def test_what_folds_with_masks_in_registers_is_light_if_it_is_a_small_part(type: str, kept: str, folded: str) -> None:
-    """Whatever the lanes of what is compared are, and of what is selected. By itself it is not, however small."""
-    text = program(MASKED.format(type=type, kept=kept, folded=folded))
+    """Whatever the lanes of what is compared are, and of what is selected. In the nearest caches it is not, however
+    small, nor with masks that come from memory."""
+    part = MASKED.format(type=type, kept=kept, folded=folded)
+    text = program(f"{part}  {REST}  ROOT t = tuple(r, n)")
     assert is_light(text)
     check_same(text)
-    alone, _, _ = text.replace(" r =", " ROOT r =").partition("    w =")
-    assert not is_light(f"{alone} }}")
-
-
-def test_what_folds_masks_of_memory_is_not_light() -> None:
-    text = MASKED.format(type="pred", kept="30", folded="0").replace("compare(y, i), direction=GT", "not(y)")
-    assert not is_light(program(text.replace("i = pred[20,30] iota(), iota_dimension=1", "")))
+    assert not is_light(program(part.replace("r =", "ROOT r =")))
+    assert not is_light(
+        text.replace(f"[{MASKED_ROWS},1000", "[20,30")
+        .replace("f32[1000]", "f32[30]")
+        .replace(f"f32[{MASKED_ROWS}]", "f32[20]")
+    )
+    masks = text.replace(f"{type}[{MASKED_ROWS},1000] parameter(1)", f"pred[{MASKED_ROWS},1000] parameter(1)")
+    assert not is_light(re.sub(r"compare\(y, i\), direction=GT", "not(y)", masks))
 
 
 def test_what_widens_is_not_light() -> None:

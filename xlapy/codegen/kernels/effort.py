@@ -99,19 +99,21 @@ def _has_long_rows(
     return all(array.type in types and (is_linear or array.rank < 2 or array.dims[-1] >= least) for array in arrays)
 
 
-def is_small(instruction: Instruction, whole: Callable[[], float] = lambda: 0) -> bool:
+def is_small(instruction: Instruction, target: Target, whole: Callable[[], float] = lambda: 0) -> bool:
     """Whether one run of the kernel takes so little that a better one would not be noticed: a fraction of a
     microsecond, or hardly a part of the `whole` work around it.
 
-    Folds with masks must be such a part: the logarithm of a small sum of exponentials takes 1.07 of the time."""
+    Folds with masks must be such a part, and wait for caches too: the logarithm of a small sum of exponentials takes
+    1.07 of the time, and a training step of 40 us with two folds that are small parts of it 1.02."""
     insides = list(_inside(instruction))
     if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
         return False
     if not _survives_unoptimized(instruction):
         return False
     work = sum(map(_work, insides))
-    folds_masks = _has_masks(instruction) and any(map(_moves, insides))
-    return (work <= LIGHT_WORK and not folds_masks) or work <= whole() / LEAST_PARTS
+    if _has_masks(instruction) and any(map(_moves, insides)):
+        return _moved_bytes(instruction) > target.l2_bytes and work <= whole() / LEAST_PARTS
+    return work <= LIGHT_WORK or work <= whole() / LEAST_PARTS
 
 
 def work_in(computation: Computation) -> float:
@@ -136,7 +138,7 @@ def is_bound_by_memory(instruction: Instruction, target: Target) -> bool:
     is_roomy = target.vector_registers >= ROOMY_REGISTERS
     if not (_is_chain(instruction) if is_roomy else _is_chain_over_rows(instruction)):
         return False
-    moved = sum(leaf.bytes for value in (*instruction.operands, instruction) for leaf in _leaves(value))
+    moved = _moved_bytes(instruction)
     work = sum(map(_work, _inside(instruction)))
     return moved >= max(STREAMED_BYTES, target.l3_bytes) and work <= MOST_WORK_PER_BYTE * moved
 
@@ -174,6 +176,11 @@ def _survives_unoptimized(instruction: Instruction) -> bool:
     moving = list(filter(_moves, _inside(instruction)))
     moved = (value for mover in moving for value in (*mover.operands, mover))
     return not moving or not any(map(_is_mask, (*around, *moved)))
+
+
+def _moved_bytes(instruction: Instruction) -> int:
+    """Of all that a kernel reads and writes."""
+    return sum(leaf.bytes for value in (*instruction.operands, instruction) for leaf in _leaves(value))
 
 
 def _has_masks(instruction: Instruction) -> bool:

@@ -47,7 +47,7 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     if kernel.is_quick or isinstance(kernel.body, LibraryCall):
         return kernel
     target = situation.target
-    is_small_here = situation.runs_once and is_small(instruction, situation.whole_work)
+    is_small_here = situation.runs_once and is_small(instruction, target, situation.whole_work)
     finds_nothing = (
         kernel.is_plain
         or is_plain(instruction)
