@@ -26,7 +26,8 @@ ROWS = "rows"
 TOGETHER = 4
 """Pieces of memory that are read side by side, of several rows: a core waits less for these (the largest of each row of
 f32[4096,4096] on one core of a Zen 3: four rows of two vectors take 0.8 of the time of one row of four). Vectors of one
-register let registers hold all of them. AVX-512 and ARM, where that was not measured, read one row."""
+register let registers hold all of them; so this is for quick folds, whose results do not depend on the order. What adds
+up keeps that of kernels."""
 
 
 def emit_rows(kind: FoldKind, target: Target) -> Module:
@@ -36,8 +37,7 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
         most = 1 if kind.map.hides_latency else ACCUMULATORS
         of_memory = min(most, FETCHED_ACCUMULATORS)
         ahead = FETCHED_AHEAD if target.asks_ahead else 0
-        is_measured = target.is_x86 and not target.is_avx512
-        together = TOGETHER // kind.map.arrays if is_measured and not kind.map.hides_latency else 1
+        together = TOGETHER // kind.map.arrays if rows.are_quick and not kind.map.hides_latency else 1
         narrow, wide = kind.lanes_of_memory(target), kind.lanes(target)
         is_fetched = problem.k.compare("ne", problem["ahead"], 0)
         problem.k.if_else(
@@ -68,6 +68,10 @@ class _Rows:
         self._init = problem.init()
         self._fold = folding(k, combiner, identity)
         self._quick = quick_folding(k, combiner, identity, target)
+
+    @property
+    def are_quick(self) -> bool:
+        return self._quick is not None
 
     def emit(self, inputs: Sequence[Array], lanes: int, vectors: int, together: int = 1) -> None:
         """Writes the loop, with so many rows side by side, and so many vectors of each."""
