@@ -6,7 +6,7 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_IN_LINES, GemmPanels
+from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_ROWS, UNPACKED_TILES_IN_LINES, GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     EVEN_BLOCKS,
@@ -115,10 +115,11 @@ class GemmInPlace(GemmPanels):
         possible = k.and_(k.compare("eq", problem["uses_scratch"], 0), self._can_read_b(k, problem))
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
         by_rows = k.compare("eq", problem["a_step"], self._element_bytes)
-        in_lines = k.compare("eq", problem["a_row"], self._element_bytes)
+        by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
+        tiles = k.select(by_columns, k.const(I64, UNPACKED_TILES_IN_LINES), _UNPACKED_TILES)
         if self._turns_rows:
-            by_rows, in_lines = k.const(I1, 0), k.or_(by_rows, in_lines)
-        tiles = k.select(in_lines, k.const(I64, UNPACKED_TILES_IN_LINES), _UNPACKED_TILES)
+            tiles = k.select(by_rows, k.const(I64, UNPACKED_TILES_BY_ROWS), tiles)
+            by_rows = k.const(I1, 0)
         few = k.compare("le", m, k.mul(tiles, self._tile_rows))
         small = k.compare("le", b_bytes, self._target.l2_bytes)
         return k.and_(possible, k.or_(k.or_(by_rows, self._packs_rows(k, problem)), k.or_(few, small)))
@@ -270,7 +271,7 @@ class GemmInPlace(GemmPanels):
             return k.smin(k.smax(part, LEAST_BLOCK_ROWS), most)
 
         is_high = k.compare("gt", problem["m"], LEAST_BLOCK_ROWS)
-        return k.if_else(is_high, even, lambda: k.const(I64, self._block_rows))[0]
+        return k.if_else(is_high, even, lambda: k.const(I64, max(self._block_rows, LEAST_BLOCK_ROWS)))[0]
 
     def _describe_operands_in_place(self, k: KernelBuilder, problem: RecordValue) -> None:
         """One panel, the whole matrix, as it lies in memory."""

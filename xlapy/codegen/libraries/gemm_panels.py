@@ -42,6 +42,10 @@ UNPACKED_TILES_IN_LINES = 20
 """Up to so many tiles one below the other A is not read often enough to be packed, if whole lines of it are of use: its
 rows are next to each other at each step along K, so that tiles share lines, or contiguous along K."""
 
+UNPACKED_TILES_BY_ROWS = 40
+"""The same of rows contiguous along K if B can stay where it lies, too: it is not packed for so few (AVX2, two cores:
+128 by 3072 by 768 0.8 of the time)."""
+
 _MATRIX_WORK = 1 << 24
 """Up to so many multiplications the matrices of a batch, or parts of a single matrix, are computed in one thread each.
 """
