@@ -196,3 +196,36 @@ def test_gradients_of_kernels_do_not_depend_on_threads() -> None:
     )
     for other in others:
         np.testing.assert_array_equal(first, other)
+
+
+@pytest.mark.parametrize("stride", [(1 << 31) - 1, 1 << 31, 1 << 32])
+@pytest.mark.parametrize("groups", [1, 4])
+def test_windows_far_outside_are_not_taken_for_others(stride: int, groups: int) -> None:
+    """Their places take more than 32 bits; those of 2^32 apart were all taken for the first one, and read."""
+    padding = 1 << 34
+    count = (2 + padding) // stride + 1
+    text = f"""ENTRY e {{
+      x = f32[2,8,5,3] parameter(0)
+      k = f32[8,{8 // groups},1,1] parameter(1)
+      ROOT c = f32[2,8,5,{count}] convolution(x, k), feature_group_count={groups},
+        window={{size=1x1 stride=1x{stride} pad=0_0x0_{padding}}}, dim_labels=bf01_oi01->bf01 }}"""
+    generator = np.random.default_rng(0)
+    x, kernel = (generator.integers(-4, 5, dims).astype(np.float32) for dims in ((2, 8, 5, 3), (8, 8 // groups, 1, 1)))
+    parts = zip(np.split(x[..., 0], groups, axis=1), np.split(kernel[..., 0, 0], groups), strict=True)
+    expected = np.zeros((2, 8, 5, count), np.float32)
+    expected[..., 0] = np.concatenate([np.einsum("bfy,of->boy", part, factor) for part, factor in parts], axis=1)
+    np.testing.assert_array_equal(xlapy.compile(text)(x, kernel), expected)
+
+
+def test_a_window_dilated_far_outside() -> None:
+    dilation = 1 << 32
+    text = f"""ENTRY e {{
+      x = f32[2,8,5,9] parameter(0)
+      k = f32[8,2,1,2] parameter(1)
+      ROOT c = f32[2,8,5,9] convolution(x, k), feature_group_count=4,
+        window={{size=1x2 pad=0_0x0_{dilation} rhs_dilate=1x{dilation}}}, dim_labels=bf01_oi01->bf01 }}"""
+    generator = np.random.default_rng(1)
+    x, kernel = (generator.integers(-4, 5, dims).astype(np.float32) for dims in ((2, 8, 5, 9), (8, 2, 1, 2)))
+    parts = zip(np.split(x, 4, axis=1), np.split(kernel[..., 0, 0], 4), strict=True)
+    expected = np.concatenate([np.einsum("bfyx,of->boyx", part, factor) for part, factor in parts], axis=1)
+    np.testing.assert_array_equal(xlapy.compile(text)(x, kernel), expected)

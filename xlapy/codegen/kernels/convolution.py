@@ -581,7 +581,8 @@ class _Tile(Record):
         """The condition that lanes lie on elements, in lanes of 32 bits if sums have these: one of 64 would have to be
         put together in each turn of a loop, for LLVM brings comparisons to where they are used."""
         k, kind = self.k, accumulator_type(self.plan.instruction.shape.type)
-        is_short = axis.part.base_dilation == 1 and axis.size + axis.part.padding_low < 1 << 31
+        reach = max(axis.size, axis.last_place, axis.part.padding_low, axis.part.stride)
+        is_short = axis.part.base_dilation == 1 and reach < 1 << 31
         if not self.plan.masks_factors or kind.bits > 32 or place.vector is not None or not is_short:
             return condition
         numbers = I32.with_lanes(self.plan.lanes)

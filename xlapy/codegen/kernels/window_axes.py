@@ -35,9 +35,13 @@ class WindowAxis(Record):
     @property
     def is_always_inside(self) -> bool:
         """Every place of every position lies on an element."""
+        return self.part.base_dilation == 1 and self.part.padding_low <= 0 and self.last_place < self.size
+
+    @property
+    def last_place(self) -> int:
+        """Behind the first element: the last place of the last position, which may lie far outside."""
         part = self.part
-        last = (self.count - 1) * part.stride + (part.size - 1) * part.window_dilation - part.padding_low
-        return part.base_dilation == 1 and part.padding_low <= 0 and last < self.size
+        return (self.count - 1) * part.stride + (part.size - 1) * part.window_dilation - part.padding_low
 
     def locate(self, ix: Indexing, position: Coordinate, offset: Value) -> tuple[Coordinate, Value | None]:
         """The element under place `offset` of the window at `position`, and where there is one (None: everywhere).
