@@ -13,6 +13,7 @@ from xlapy.builder.operands import as_op
 from xlapy.hlo.graph import Computation
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError
+from xlapy.support.wording import counted
 
 Structure = Any
 """A handle, or a list or tuple of structures; scalars and numpy arrays may stand for handles."""
@@ -91,7 +92,7 @@ def _check_function(function: Any, role: str) -> None:
 
 def _check_arity(function: Callable[..., Any], count: int, role: str) -> None:
     if not _takes(function, count):
-        given = "1 argument" if count == 1 else f"{count} arguments"
+        given = counted(count, "argument")
         raise ArgumentError(f"the {role} function {_signature_of(function)} does not take {given}")
 
 

@@ -20,6 +20,7 @@ from xlapy.support.late import late
 from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.records import Record
 from xlapy.support.text_forms import GRAPH_FORMS, TEXT_FORMS
+from xlapy.support.wording import counted
 
 NO_METADATA = OpMetadata()
 
@@ -440,7 +441,7 @@ class Computation:
 
     def __repr__(self) -> str:
         signature = f" {self.signature}" if self._root is not None else ""
-        return f"<Computation {self.name}{signature}, {len(self)} instructions>"
+        return f"<Computation {self.name}{signature}, {counted(len(self), 'instruction')}>"
 
 
 _NUMBER = re.compile(r"(\.\d+)+$")
@@ -626,7 +627,7 @@ class HloModule:
         return None if html is None else html(self)
 
     def __repr__(self) -> str:
-        return f"<HloModule {self.name} {self.signature}, {self.instruction_count} instructions>"
+        return f"<HloModule {self.name} {self.signature}, {counted(self.instruction_count, 'instruction')}>"
 
 
 __all__ = [

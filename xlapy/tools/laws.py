@@ -10,7 +10,7 @@ from typing import Any
 from xlapy.hlo.verifier import verify
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.rewrite import LAWS, Exactness, Law
-from xlapy.report.units import plural
+from xlapy.support.wording import counted
 from xlapy.tools.console import BOLD, painted, progress
 from xlapy.tools.programs import PROGRAM, add_size, load_static
 
@@ -60,4 +60,4 @@ def _print_counts(counts: Counter[str], *, everything: bool) -> None:
     if everything:
         for law in silent:
             print(f"     0  {law.name}{_NOTES[law.exactness]}")
-    print(f"{plural(len(counts), 'law')} fired {plural(counts.total(), 'time')}, {len(silent)} did not")
+    print(f"{counted(len(counts), 'law')} fired {counted(counts.total(), 'time')}, {len(silent)} did not")

@@ -11,8 +11,8 @@ import xlapy
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.specialize import has_open_parameters, is_dynamic
 from xlapy.hlo.verifier import verify
-from xlapy.report.units import plural
 from xlapy.support.errors import InternalError, XlaError
+from xlapy.support.wording import counted
 from xlapy.tools.console import WRONG, progress, report_error
 from xlapy.tools.programs import PROGRAM, add_program, load_program
 
@@ -66,4 +66,4 @@ def _checked(file: str) -> str:
         if not is_dynamic(module):
             verify(module)
     sizes = "; sizes are checked when a call gives them" if has_open_parameters(module) else ""
-    return f"{plural(module.instruction_count, 'instruction')}, {module.signature}{sizes}"
+    return f"{counted(module.instruction_count, 'instruction')}, {module.signature}{sizes}"

@@ -24,6 +24,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.verifier import verify_pairs, verify_processes
 from xlapy.support.errors import ArgumentError, ExecutionError, InternalError, OutOfMemoryError
 from xlapy.support.given import array_of, is_python_scalar, is_taken, represented, spelled
+from xlapy.support.wording import counted
 
 CustomCalls = Mapping[str, Callable[..., Any]]
 
@@ -246,8 +247,7 @@ def check_arguments(module: HloModule, arguments: Sequence[Any]) -> list[Value]:
     """The arguments as values of the parameters' shapes; raises ArgumentError."""
     parameters = module.entry.parameters
     if len(arguments) != len(parameters):
-        plural = "s" * (len(parameters) != 1)
-        raise ArgumentError(f"{module.name} takes {len(parameters)} argument{plural}, not {len(arguments)}")
+        raise ArgumentError(f"{module.name} takes {counted(len(parameters), 'argument')}, not {len(arguments)}")
     return [
         _argument(argument, parameter.shape, f"argument {number} ({parameter.name})")
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True))

@@ -18,6 +18,7 @@ from xlapy.hlo.literal import Literal
 from xlapy.hlo.rounding import rounded
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.lexer import Lexer
+from xlapy.support.wording import counted
 
 _BODY = re.compile(r"(?:[^()]++|\([^()]*+\))*+(?=\))")
 _PARENTHESIS = re.compile(r"[()]")
@@ -164,7 +165,7 @@ class _Reader:
         return Literal(values.reshape(shape.dims), shape.without_layout().static())
 
     def _wrong_structure(self, shape: Shape, start: int) -> NoReturn:
-        values = f"{shape.size} element{'s' * (shape.size != 1)}"
+        values = counted(shape.size, "element")
         if shape.is_scalar:
             values = "(real, imaginary)" if shape.type.is_complex else "one number"
         self._fail(f"expected a literal of shape {shape.without_layout()}: {values}, in braces by dimension", start)
