@@ -13,7 +13,7 @@ from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers, SliceDimension
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Shape, shape_of_results
 from xlapy.support.errors import ArgumentError, ShapeError
 
 Numbers = TypeVar("Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
@@ -106,7 +106,7 @@ def Scatter(
     elements = [require_array(array).type for array in arrays]
     windows = [as_op(builder, update, like) for update, like in zip(written, elements, strict=True)]
     scalars = [Shape.scalar(element_type) for element_type in elements]
-    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
+    result = shape_of_results(scalars)
     called = computation_of(builder, update_computation, [*scalars, *scalars], "update", result)
     return builder.record(
         "scatter",

@@ -18,7 +18,7 @@ from xlapy.builder.operands import Operand, as_handle, as_op, as_ops
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import Reshape, require_array
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Shape, shape_of_results
 from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
 
 
@@ -71,7 +71,7 @@ def _reduce(
     elements = [require_array(array).type for array in arrays]
     inits = [as_op(builder, init, like) for init, like in zip(init_values, elements, strict=True)]
     scalars = [Shape.scalar(element_type) for element_type in elements]
-    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
+    result = shape_of_results(scalars)
     called = computation_of(builder, computation, [*scalars, *scalars], "reduction", result)
     return builder.record("reduce", [*arrays, *inits], called=[called], dimensions=dimensions)
 

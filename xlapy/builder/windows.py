@@ -17,7 +17,7 @@ from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
 from xlapy.hlo.element_types import PRED, element_type_of
-from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.hlo.shape import UNBOUNDED, Shape, shape_of_results
 from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
 
 
@@ -70,7 +70,7 @@ def ReduceWindow(
     )
     scalars = [Shape.scalar(shape.type) for shape in shapes]
     starts = [as_op(builder, init, scalar.type) for init, scalar in zip(inits, scalars, strict=True)]
-    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
+    result = shape_of_results(scalars)
     called = computation_of(builder, computation, [*scalars, *scalars], "reduction", result)
     return builder.record("reduce-window", [*arrays, *starts], called=[called], window=window)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Shape, shape_of_results
 from xlapy.hlo.specialize import DYNAMIC, DynamicCall, Known
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, Converter, converts
@@ -119,7 +119,7 @@ def defer(
         "custom-call",
         *operands,
         called=called,
-        shape=results[0] if len(results) == 1 else Shape.tuple(results),
+        shape=shape_of_results(results),
         target=target,
         has_side_effect=not results,
         api_version=CustomCallApiVersion.TYPED_FFI,
