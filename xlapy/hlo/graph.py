@@ -259,10 +259,7 @@ class Computation:
             self._calling[instruction] = None
             self.calls_version += 1
         self._order = None
-        for operand in instruction.operands:
-            if operand.parent is not self:
-                raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
-            operand.users[instruction] = None
+        self._become_user(instruction)
         if spec.name == "parameter":
             bisect.insort(self.parameters, instruction, key=lambda parameter: int(parameter.attributes["number"]))
         return instruction
@@ -294,11 +291,14 @@ class Computation:
         for operand in instruction.operands:
             operand.users.pop(instruction, None)
         instruction.operands = tuple(operands)
+        self._become_user(instruction)
+        self._order = None
+
+    def _become_user(self, instruction: Instruction) -> None:
         for operand in instruction.operands:
             if operand.parent is not self:
                 raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
             operand.users[instruction] = None
-        self._order = None
 
     def replace_operand(self, instruction: Instruction, old: Instruction, new: Instruction) -> None:
         """Gives `instruction` the operand `new` wherever it has `old`; the others are not touched."""
