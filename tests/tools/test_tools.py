@@ -399,6 +399,12 @@ def test_help(command: str, capsys: Capture) -> None:
     assert "usage: xlapy" in capsys.readouterr().out
 
 
+def test_help_of_a_command_says_what_it_does(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["laws", "--help"])
+    assert "\n\nList the algebraic laws, or how often each fires in a program.\n\n" in capsys.readouterr().out
+
+
 def test_no_command_is_a_question(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         main([])
