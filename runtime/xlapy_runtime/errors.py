@@ -74,7 +74,7 @@ class UnsupportedError(XlaError):
 
 
 class ArgumentError(XlaError, TypeError):
-    """Arguments of the wrong number, type, shape or kind: of a program, an operation, or a function of xlapy; options."""
+    """Arguments of the wrong number, type, shape or kind: of a program, an operation, a function of xlapy; options."""
 
 
 class ExecutionError(XlaError, RuntimeError):

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def counted(count: float, noun: str) -> str:
-    """1 kernel, 2 kernels, 1,000 kernels: for nouns that take an s."""
-    return f"{count:,.0f} {noun}" + "s" * (count != 1)
+def counted(count: float, noun: str, several: str = "") -> str:
+    """1 kernel, 2 kernels, 1,000 kernels. `several` is the plural of a noun to which an s does not make it."""
+    return f"{count:,.0f} {noun if count == 1 else several or noun + 's'}"

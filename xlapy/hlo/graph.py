@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.shape import Shape, Signature
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import ArgumentError, InternalError
 from xlapy.support.late import late
 from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.records import Record
@@ -630,6 +630,11 @@ class HloModule:
         return f"<HloModule {self.name} {self.signature}, {counted(self.instruction_count, 'instruction')}>"
 
 
+def no_module(value: object, done: str) -> ArgumentError:
+    """The error of who is asked to do something with a module, and gets something else."""
+    return ArgumentError(f"an HloModule is {done}, not {type(value).__name__}; xlapy.load makes one of any program")
+
+
 __all__ = [
     "NO_METADATA",
     "BufferDonor",
@@ -640,5 +645,6 @@ __all__ = [
     "Instruction",
     "ModuleConfig",
     "ModuleSource",
+    "no_module",
     "topological",
 ]
