@@ -20,6 +20,7 @@ from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.reader import read_attribute
 from xlapy.stablehlo.tree import Attributes, Operation
 from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.support.wording import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def config_attributes(instruction: Instruction) -> Attributes:
         return {}
     attributes = read_attribute(config)
     if not isinstance(attributes, dict):
-        raise ParseError(f"the backend_config of {instruction.name} is not a set of attributes: {config[:60]}")
+        raise ParseError(f"the backend_config of {instruction.name} is not a set of attributes: {excerpt(config)}")
     return attributes
 
 
