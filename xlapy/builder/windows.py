@@ -11,7 +11,7 @@ from xlapy.builder.arguments import Integers, as_int, as_ints, as_list, describe
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.contractions import as_precision
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of, common_type
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
@@ -248,8 +248,7 @@ def ConvGeneralDilated(
     `dimension_numbers` is a ConvolutionDimensionNumbers, a proto with fields such as `input_batch_dimension`, labels
     such as ("NHWC", "HWIO", "NHWC"), or None for the order of Conv."""
     builder = builder_of(lhs, rhs)
-    like = common_type((lhs, rhs))
-    left, right = (as_op(builder, side, like) for side in (lhs, rhs))
+    left, right = as_ops(builder, (lhs, rhs))
     inputs, kernel = require_array(left), require_array(right)
     _check_sides(inputs, kernel, types_may_differ=preferred_element_type is not None)
     numbers = convolution_dimension_numbers(dimension_numbers, inputs.rank - 2)
