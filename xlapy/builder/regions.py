@@ -10,8 +10,9 @@ from xlapy.builder.arguments import described
 from xlapy.builder.builder import ComputationLike, XlaBuilder, XlaComputation
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import as_op
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Shape, shape_of_results
 from xlapy.support.errors import ArgumentError
 from xlapy.support.wording import counted
 
@@ -36,6 +37,14 @@ def computation_of(
     inner = XlaBuilder(_name_of(function, role), parent=builder)
     arguments = [inner.parameter(number, shape) for number, shape in enumerate(parameters)]
     return _finished(inner, function(*arguments), like, role)
+
+
+def fold_computation_of(
+    builder: XlaBuilder, function: ComputationLike, element_types: Sequence[ElementType], role: str
+) -> Computation:
+    """As `computation_of`, of what combines two elements of each of some arrays: (T.., T..) -> T.. of their types."""
+    scalars = [Shape.scalar(element_type) for element_type in element_types]
+    return computation_of(builder, function, [*scalars, *scalars], role, shape_of_results(scalars))
 
 
 def state_computation_of(

@@ -12,12 +12,12 @@ from xlapy.builder.builder import ComputationLike
 from xlapy.builder.contractions import as_precision
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
-from xlapy.builder.regions import computation_of
+from xlapy.builder.regions import computation_of, fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
 from xlapy.hlo.element_types import PRED, element_type_of
-from xlapy.hlo.shape import UNBOUNDED, Shape, shape_of_results
+from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
 
 
@@ -68,10 +68,9 @@ def ReduceWindow(
     window = _window(
         "ReduceWindow.B2", shapes[0].dims, sizes, window_strides, padding, base_dilations, window_dilations
     )
-    scalars = [Shape.scalar(shape.type) for shape in shapes]
-    starts = [as_op(builder, init, scalar.type) for init, scalar in zip(inits, scalars, strict=True)]
-    result = shape_of_results(scalars)
-    called = computation_of(builder, computation, [*scalars, *scalars], "reduction", result)
+    elements = [shape.type for shape in shapes]
+    starts = [as_op(builder, init, like) for init, like in zip(inits, elements, strict=True)]
+    called = fold_computation_of(builder, computation, elements, "reduction")
     return builder.record("reduce-window", [*arrays, *starts], called=[called], window=window)
 
 
