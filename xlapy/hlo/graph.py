@@ -85,6 +85,7 @@ class Instruction:
 
     @property
     def is_root(self) -> bool:
+        """It is the result of its computation."""
         return self.parent.root is self
 
     @property
@@ -176,12 +177,14 @@ class Computation:
 
     @property
     def root(self) -> Instruction:
+        """The instruction whose value is the result."""
         if self._root is None:
             raise InternalError(f"computation {self.name} has no root")
         return self._root
 
     @property
     def has_root(self) -> bool:
+        """It is finished: while it is being built, there may be no root yet."""
         return self._root is not None
 
     @property
@@ -196,14 +199,17 @@ class Computation:
 
     @property
     def signature(self) -> Signature:
+        """The shapes of the parameters, in order, and of the result."""
         return Signature(tuple(parameter.shape for parameter in self.parameters), self.root.shape)
 
     @property
     def has_effect(self) -> bool:
+        """Something in it, or in what it calls, must run even if nobody uses its result."""
         return _have_effect((self,))
 
     @property
     def is_pure(self) -> bool:
+        """Same arguments, same result, nothing else happens."""
         return _are_pure((self,))
 
     def post_order(self) -> list[Instruction]:
@@ -265,6 +271,7 @@ class Computation:
         return instruction
 
     def set_root(self, instruction: Instruction) -> None:
+        """Makes an instruction the result; the one that was stays, for dce to remove."""
         self._root = instruction
 
     def replace(self, old: Instruction, new: Instruction) -> None:
@@ -315,6 +322,7 @@ class Computation:
         self.calls_version += 1
 
     def set_attributes(self, instruction: Instruction, **attributes: Any) -> None:
+        """Gives `instruction` other values of some attributes; its shape must still be right."""
         instruction.attributes = instruction.spec.complete_attributes({**instruction.attributes, **attributes})
 
     def set_shape(self, instruction: Instruction, shape: Shape) -> None:
@@ -322,6 +330,7 @@ class Computation:
         instruction.shape = shape
 
     def add_control_edge(self, before: Instruction, after: Instruction) -> None:
+        """Lets `after` run behind `before`, whose value it need not use."""
         if before not in after.control_predecessors:
             after.control_predecessors = (*after.control_predecessors, before)
             self._held[after] = None

@@ -79,6 +79,7 @@ class Profile:
 
     @property
     def in_kernels(self) -> float:
+        """Seconds of all kernels together."""
         return sum(kernel.seconds for kernel in self.kernels)
 
     def __repr__(self) -> str:

@@ -42,12 +42,15 @@ class Interpreter:
         self.channels: dict[int, deque[Value]] = {}
 
     def infeed(self, process: int = 0) -> deque[Value]:
+        """What a process will read, next first."""
         return self.infeeds.setdefault(process, deque())
 
     def outfeed(self, process: int = 0) -> deque[Value]:
+        """What a process has written, oldest first."""
         return self.outfeeds.setdefault(process, deque())
 
     def channel(self, number: int) -> deque[Value]:
+        """The messages on a channel, oldest first."""
         return self.channels.setdefault(number, deque())
 
     def run(self, module: HloModule, *arguments: Any) -> Any:
