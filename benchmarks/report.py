@@ -59,7 +59,7 @@ def needs_more_memory(outcome: Outcome) -> bool:
     return OURS in measured and XLA in measured and measured[OURS] > measured[XLA] + MEMORY_NOISE
 
 
-# Figures as text
+# -- figures as text ---------------------------------------------------------------------------------------------------
 
 
 def time_text(seconds: float | None) -> str:
@@ -89,7 +89,7 @@ def _three_figures(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
-# The table
+# -- the table ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _aligned(column: Column, text: str) -> str:
     return text.ljust(column.width) if column.left else text.rjust(column.width)
 
 
-# Around the table
+# -- around the table --------------------------------------------------------------------------------------------------
 
 
 _MEANS: dict[str, Callable[[Outcome], float | None]] = {

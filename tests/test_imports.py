@@ -23,7 +23,7 @@ TOP = "top"  # the files directly in xlapy/: they know the whole route
 
 MAY_IMPORT = {
     "xlapy_runtime": set(),
-    "xlapy.support": {"xlapy_runtime.errors", "xlapy_runtime.given", "xlapy_runtime.late", "xlapy_runtime.records"},
+    "xlapy.support": {f"xlapy_runtime.{name}" for name in ("errors", "given", "late", "records", "wording")},
     "xlapy.hlo": {"xlapy.support"},
     "xlapy.builder": {"xlapy.hlo", "xlapy.support"},
     "xlapy.stablehlo": {"xlapy.hlo", "xlapy.support"},

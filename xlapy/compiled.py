@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from xlapy.codegen.target import Target
 from xlapy.native import host, library_symbols, link_with_shared
 from xlapy.support.late import late
-from xlapy_runtime.arguments import counted
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
 from xlapy_runtime.records import Record
+from xlapy_runtime.wording import counted
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule

@@ -16,11 +16,11 @@ from xlapy.native import (
 )
 from xlapy.options import CompileOptions, own_options
 from xlapy.support.late import late
-from xlapy_runtime.arguments import counted
 from xlapy_runtime.device import assigned_devices
 from xlapy_runtime.executable import CallableProgram, ProgramExecutable, keeps_gil_to, needs_rendezvous
 from xlapy_runtime.program import flatten, tree_text
 from xlapy_runtime.threads import wanted_threads
+from xlapy_runtime.wording import counted
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule

@@ -128,6 +128,10 @@ def _check_devices(name: str, given: Any) -> None:
         raise ArgumentError(f"{name} is a list of the numbers of devices, not {_shown(devices)}")
 
 
+def _check_timeout(name: str, given: Any) -> None:
+    late("xlapy_runtime.waiting").checked_timeout(given)
+
+
 def _check_names(name: str, given: Any) -> None:
     if isinstance(given, str):
         raise ArgumentError(f"{name} is a set of names: {{{given!r}}} instead of {given!r}")
@@ -169,9 +173,10 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "verify": _check_flag,
     "contract": _check_flag,
     "device_assignment": _check_devices,
+    "timeout": _check_timeout,
     "custom_calls": _check_targets,
 }
-"""What looks at an option that is not the usual one. (A timeout is checked by those who wait.)"""
+"""What looks at an option that is not the usual one."""
 
 
 def _is_collection(value: object) -> bool:

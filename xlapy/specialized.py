@@ -16,7 +16,7 @@ from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import specialize_to
 from xlapy.options import CompileOptions
 from xlapy.support.errors import UnsupportedError
-from xlapy_runtime.arguments import counted
+from xlapy_runtime.wording import counted
 
 if TYPE_CHECKING:
     from xlapy.report.limits import Limits

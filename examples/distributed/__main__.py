@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     error = float(np.abs(weights - truth).max())
     agree = world.allreduce(weights.tobytes() == world.bcast(weights.tobytes()), MPI.LAND)
     if world.Get_rank() == 0:
-        print(f"{world.Get_size()} processes: largest error {error:.1e}, the same bits everywhere: {agree}")
+        processes = "one process" if world.Get_size() == 1 else f"{world.Get_size()} processes"
+        print(f"{processes}: largest error {error:.1e}, the same bits everywhere: {agree}")
     return 0 if agree and error < TOLERANCE else 1
 
 

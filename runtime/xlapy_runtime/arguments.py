@@ -16,6 +16,7 @@ from xlapy_runtime.buffers import padded
 from xlapy_runtime.errors import ArgumentError, OutOfMemoryError
 from xlapy_runtime.given import array_of, is_python_scalar, is_taken, represented, spelled
 from xlapy_runtime.program import ArraySpec, Program, TokenSpec, Tree, Value, array_leaves, tree_text
+from xlapy_runtime.wording import counted
 
 
 class ParameterList:
@@ -120,11 +121,6 @@ def _flatten_value(title: str, tree: Tree, value: Value, leaves: list[Value]) ->
 def _title(program: Program, index: int) -> str:
     names = program.parameter_names
     return f"parameter {index}" + (f" ({names[index]})" if index < len(names) and names[index] else "")
-
-
-def counted(number: int, noun: str) -> str:
-    """1 kernel, 2 kernels."""
-    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def _refuse(title: str, spec: ArraySpec, got: str) -> NoReturn:

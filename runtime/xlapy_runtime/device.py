@@ -41,10 +41,12 @@ class Device:
 
     @property
     def infeed(self) -> Stream:
+        """What the host has handed over for infeeds, and no program has taken yet."""
         return self._all_queues().infeed
 
     @property
     def outfeed(self) -> Stream:
+        """What programs have put out, and the host has not taken yet."""
         return self._all_queues().outfeed
 
     @property
@@ -54,6 +56,7 @@ class Device:
 
     @property
     def to_host(self) -> Mailboxes:
+        """The channels to the host."""
         return self._all_queues().to_host
 
     def _all_queues(self) -> _Queues:
@@ -142,6 +145,7 @@ class Device:
             self._peak_bytes_in_use = max(self._peak_bytes_in_use, self._bytes_in_use)
 
     def end_run(self, nbytes: int) -> None:
+        """Accounts for its end."""
         with self._lock:
             self._running -= 1
             self._bytes_in_use -= nbytes

@@ -62,7 +62,7 @@ class ShapeError(XlaError, ValueError):
 
 
 class ParseError(XlaError, ValueError):
-    """Text that is not a program. `where` holds line, column and a caret."""
+    """Text or bytes that are not a program. For text, `where` holds line, column and a caret."""
 
 
 class SavedProgramError(XlaError, ValueError):
@@ -74,7 +74,7 @@ class UnsupportedError(XlaError):
 
 
 class ArgumentError(XlaError, TypeError):
-    """An executable was called with the wrong number, types, shapes or kinds of arguments."""
+    """Arguments of the wrong number, type, shape or kind: of a program, an operation, a function of xlapy; options."""
 
 
 class ExecutionError(XlaError, RuntimeError):

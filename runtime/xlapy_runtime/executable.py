@@ -20,6 +20,7 @@ from xlapy_runtime.errors import ArgumentError, InternalError
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, Value, flatten, unflatten
 from xlapy_runtime.waiting import checked_timeout
+from xlapy_runtime.wording import counted
 
 if TYPE_CHECKING:
     from xlapy_runtime.distributed import DistributedProgram
@@ -168,9 +169,11 @@ class ProgramExecutable:
         """
         expected = self.program.num_processes
         if not _is_list_of_lists(arguments):
-            raise ArgumentError(f"{self.program.name} takes a list of arguments for each of {expected} processes")
+            processes = "its process" if expected == 1 else f"each of its {expected} processes"
+            raise ArgumentError(f"{self.program.name} takes a list of lists: of the arguments for {processes}")
         if len(arguments) != expected:
-            raise ArgumentError(f"{self.program.name} runs as {expected} processes, got arguments for {len(arguments)}")
+            processes = counted(expected, "process", "processes")
+            raise ArgumentError(f"{self.program.name} runs as {processes}, got arguments for {len(arguments)}")
         if self._direct is not None:
             return [self.run(*arguments[0], seed=seed, timeout=timeout)]
         limit = self._timeout(timeout)

@@ -236,7 +236,7 @@ def test_least_recently_used_entries_go_first(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path / "cache", 10_500, version=b"1")
     for number in range(9):
         cache.put(KIND, bytes([number]), bytes(1000))
-        os.utime(cache._path(KIND, bytes([number])), (number, number))
+        os.utime(cache._path(KIND, cache._digest(KIND, bytes([number]))), (number, number))
     assert cache.get(KIND, bytes([0])) is not None
     cache.put(KIND, b"last", bytes(1500))
     kept = [number for number in range(9) if cache.get(KIND, bytes([number])) is not None]

@@ -371,6 +371,7 @@ OPTIONS = [
         ("contract", 1),
     ),
     *((name, np.array([None])) for name in ("num_threads", "seed", "passes")),
+    *(("timeout", value) for value in ("x", -1, True, float("nan"))),
 ]
 
 
@@ -421,7 +422,7 @@ def test_arguments_of_another_kind() -> None:
         with pytest.raises(xlapy.ArgumentError, match=next(iter(arguments))):
             exe.run(GOOD, GOOD, **arguments)
     for rows in (3, None, [3], [GOOD], GOOD):
-        with pytest.raises(xlapy.ArgumentError, match="takes a list of arguments for each of 1 processes"):
+        with pytest.raises(xlapy.ArgumentError, match="takes a list of lists: of the arguments for its process"):
             exe.run_parallel(rows)  # type: ignore[arg-type]
     for profile in (3, "page.html"):
         with pytest.raises(xlapy.ArgumentError, match=r"a profile is what Executable\.profile returns"):

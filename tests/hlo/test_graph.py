@@ -138,3 +138,10 @@ def test_a_module_knows_what_it_reaches_after_every_change() -> None:
     assert module.computations() == [other, times, plus, entry]
     module.entry = plus
     assert module.computations() == [plus]
+
+
+def test_reprs_count_as_people_do() -> None:
+    one = parse("HloModule m  ENTRY e { ROOT x = f32[4] parameter(0) }")
+    assert repr(one) == "<HloModule m (f32[4]) -> f32[4], 1 instruction>"
+    assert repr(one.entry) == "<Computation e (f32[4]) -> f32[4], 1 instruction>"
+    assert repr(program()[0]).endswith(", 6 instructions>")

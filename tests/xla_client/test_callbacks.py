@@ -94,17 +94,19 @@ def test_a_function_that_nobody_keeps_is_gone() -> None:
 def test_wrong_functions_are_errors_of_the_run(function: Any, message: str) -> None:
     client = xla_client.make_cpu_client()
     computation, kept = calling(function, client)
+    executable = client.compile(computation)
+    executable.keep_alive(kept)
     with pytest.raises(ExecutionError, match=message):
-        client.compile(computation).execute([f32([1, 2, 3])])
-    assert kept is not None
+        executable.execute([f32([1, 2, 3])])
 
 
 def test_errors_of_functions_come_out_of_the_run() -> None:
     client = xla_client.make_cpu_client()
     computation, kept = calling(lambda x: 1 // 0, client)
+    executable = client.compile(computation)
+    executable.keep_alive(kept)
     with pytest.raises(ZeroDivisionError):
-        client.compile(computation).execute([f32([1, 2, 3])])
-    assert kept is not None
+        executable.execute([f32([1, 2, 3])])
 
 
 # -- through channels ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError
+from xlapy.support.wording import excerpt
 
 Integers = Sequence[int]
 
@@ -105,10 +106,6 @@ def described(value: Any) -> str:
 
 def _abbreviated(value: Any) -> str:
     try:
-        text = repr(value).replace("\n", " ")
+        return excerpt(repr(value).replace("\n", " "))
     except ValueError:  # Python spells no integers of thousands of digits
         return "(too long to be printed)"
-    return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
-
-
-_LONGEST_REPR = 60  # characters of a wrong argument that an error shows

@@ -29,6 +29,7 @@ from xlapy.support.errors import ArgumentError, ParseError, ShapeError
 from xlapy.support.naming import Names
 from xlapy.support.other_names import COMPUTATION, hint_for
 from xlapy.support.source import Source
+from xlapy.support.wording import counted
 
 
 class XlaComputation:
@@ -359,8 +360,7 @@ class XlaBuilder:
     Build = build
 
     def __repr__(self) -> str:
-        count = len(self._computation)
-        return f"<XlaBuilder {self.name}, {count} instruction{'' if count == 1 else 's'}>"
+        return f"<XlaBuilder {self.name}, {counted(len(self._computation), 'instruction')}>"
 
     def __getattr__(self, name: str) -> Any:
         """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""

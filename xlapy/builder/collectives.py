@@ -21,7 +21,7 @@ from xlapy.builder.shapes import Reshape, Transpose, require_array
 from xlapy.hlo.attributes import ReplicaGroups, SourceTargetPairs
 from xlapy.hlo.graph import Computation
 from xlapy.hlo.ops import OPS
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Shape, shape_of_results
 from xlapy.support.errors import ArgumentError, ShapeError
 
 
@@ -254,7 +254,7 @@ def _resized(
     along = as_int(dimension, "a dimension")
     shapes = [require_array(array) for array in arrays]
     results = [resize(shape, along) if 0 <= along < shape.rank else shape for shape in shapes]  # else the rule refuses
-    result = results[0] if len(results) == 1 else Shape.tuple(results)
+    result = shape_of_results(results)
     if opcode.endswith("-start"):
         result = OPS[opcode].options["async_shape"](shapes, result)
     recorded = builder.record(opcode, arrays, called=called, shape=result, dimension=along, **meeting)

@@ -24,6 +24,8 @@ from xlapy.support.errors import ArgumentError, ShapeError
 
 
 class ChannelType(Named):
+    """Who is at the ends of a channel, the sender first."""
+
     DEVICE_TO_DEVICE = "DEVICE_TO_DEVICE"
     DEVICE_TO_HOST = "DEVICE_TO_HOST"
     HOST_TO_DEVICE = "HOST_TO_DEVICE"

@@ -6,7 +6,7 @@ from typing import Any
 
 from xlapy.builder.arguments import as_ints
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, builder_of, common_type
+from xlapy.builder.operands import Operand, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import DotDimensionNumbers, Precision
@@ -19,8 +19,7 @@ from xlapy.support.errors import ArgumentError, ShapeError
 def Dot(lhs: Operand, rhs: Operand, precision_config: Any = None, preferred_element_type: Any = None) -> XlaOp:
     """The product of vectors and matrices: contracts the last dimension of `lhs` with the first of `rhs`."""
     builder = builder_of(lhs, rhs)
-    like = common_type((lhs, rhs))
-    left, right = (as_op(builder, side, like) for side in (lhs, rhs))
+    left, right = as_ops(builder, (lhs, rhs))
     for shape in (require_array(left), require_array(right)):
         if shape.rank not in (1, 2):
             raise ShapeError("Dot.B2", f"{shape} is neither a vector nor a matrix; DotGeneral takes any rank")
@@ -47,8 +46,7 @@ def DotGeneral(
     (lhs batch, rhs batch)). The elements are those of the operands, the wider of two types, unless
     `preferred_element_type` says otherwise."""
     builder = builder_of(lhs, rhs)
-    like = common_type((lhs, rhs))
-    left, right = (as_op(builder, side, like) for side in (lhs, rhs))
+    left, right = as_ops(builder, (lhs, rhs))
     types = (require_array(left).type, require_array(right).type)
     wanted = _wider(*types) if preferred_element_type is None else element_type_of(preferred_element_type)
     return builder.record(

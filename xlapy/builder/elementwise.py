@@ -9,7 +9,7 @@ from xlapy.builder.arguments import as_int, as_ints, described
 from xlapy.builder.broadcasting import broadcast_operands, expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_op, builder_of, common_type, is_weak
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of, common_type, is_weak
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import PRED, ElementType, element_type_of
@@ -57,8 +57,7 @@ repeated as often as the other operand wants. Of an operand of lower rank, dimen
 def _paired(lhs: Operand, rhs: Operand, dimensions: Sequence[int] | None) -> tuple[XlaBuilder, XlaOp, XlaOp]:
     """Both operands as handles, broadcast to the dimensions of their combination."""
     builder = builder_of(lhs, rhs)
-    like = common_type((lhs, rhs))
-    left, right = as_op(builder, lhs, like), as_op(builder, rhs, like)
+    left, right = as_ops(builder, (lhs, rhs))
     if left.shape.is_array and right.shape.is_array:
         left, right = broadcast_operands(left, right, as_ints(dimensions, "broadcast_dimensions"))
     return builder, left, right
@@ -190,8 +189,7 @@ def Select(pred: Operand, on_true: Operand, on_false: Operand) -> XlaOp:
     Python scalars are splatted to the dimensions of the other side, or of `pred`; nothing else is broadcast."""
     builder = builder_of(pred, on_true, on_false)
     condition = as_op(builder, pred)
-    like = common_type((on_true, on_false))
-    sides = [as_op(builder, side, like) for side in (on_true, on_false)]
+    sides = as_ops(builder, (on_true, on_false))
     if any(side.shape.is_tuple for side in sides):
         return _select_tuple(builder, condition, *sides)
     strong = [side.shape for side, given in zip(sides, (on_true, on_false), strict=True) if not is_weak(given)]

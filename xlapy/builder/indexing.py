@@ -9,7 +9,7 @@ from xlapy.builder.arguments import Integers, as_flag, as_int, as_ints, describe
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
-from xlapy.builder.regions import computation_of
+from xlapy.builder.regions import fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers, SliceDimension
@@ -105,9 +105,7 @@ def Scatter(
         raise ShapeError("Scatter.B1", f"{len(written)} updates are given for {len(arrays)} inputs")
     elements = [require_array(array).type for array in arrays]
     windows = [as_op(builder, update, like) for update, like in zip(written, elements, strict=True)]
-    scalars = [Shape.scalar(element_type) for element_type in elements]
-    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
-    called = computation_of(builder, update_computation, [*scalars, *scalars], "update", result)
+    called = fold_computation_of(builder, update_computation, elements, "update")
     return builder.record(
         "scatter",
         [*arrays, as_op(builder, scatter_indices), *windows],

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from xlapy.builder.arguments import Integers, as_flag, as_ints, described
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, builder_of, common_type
+from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import FftType, Named, Transpose
@@ -38,8 +38,7 @@ def TriangularSolve(
 
     `lower` names the triangle of `a` that is read, as it is stored; `transpose_a` is a Transpose, or its name."""
     builder = builder_of(a, b)
-    like = common_type((a, b))
-    matrix, sides = as_op(builder, a, like), as_op(builder, b, like)
+    matrix, sides = as_ops(builder, (a, b))
     require_array(matrix)
     require_array(sides)
     return builder.record(

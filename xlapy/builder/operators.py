@@ -10,7 +10,7 @@ import numpy as np
 from xlapy.builder import contractions, elementwise
 from xlapy.builder.arguments import as_int
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, builder_of, common_type
+from xlapy.builder.operands import Operand, as_ops, builder_of
 from xlapy.builder.registry import OPERATORS, located
 from xlapy.builder.shapes import require_array
 from xlapy.builder.structure import GetTupleElement
@@ -45,9 +45,8 @@ for _name, _function in _FUNCTIONS.items():
 
 
 def _as_pair(lhs: Operand, rhs: Operand) -> tuple[XlaOp, XlaOp]:
-    builder = builder_of(lhs, rhs)
-    like = common_type((lhs, rhs))
-    return as_op(builder, lhs, like), as_op(builder, rhs, like)
+    left, right = as_ops(builder_of(lhs, rhs), (lhs, rhs))
+    return left, right
 
 
 @OPERATORS.register("rshift")

@@ -15,7 +15,7 @@ from xlapy.builder.control_flow import While
 from xlapy.builder.indexing import DynamicSlice, DynamicUpdateSlice
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops
-from xlapy.builder.regions import computation_of
+from xlapy.builder.regions import computation_of, fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import Reshape, require_array
 from xlapy.hlo.shape import Shape
@@ -70,9 +70,7 @@ def _reduce(
         raise ShapeError("Reduce.B3", f"{len(init_values)} initial values are given for {len(arrays)} operands")
     elements = [require_array(array).type for array in arrays]
     inits = [as_op(builder, init, like) for init, like in zip(init_values, elements, strict=True)]
-    scalars = [Shape.scalar(element_type) for element_type in elements]
-    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
-    called = computation_of(builder, computation, [*scalars, *scalars], "reduction", result)
+    called = fold_computation_of(builder, computation, elements, "reduction")
     return builder.record("reduce", [*arrays, *inits], called=[called], dimensions=dimensions)
 
 

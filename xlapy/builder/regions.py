@@ -10,9 +10,11 @@ from xlapy.builder.arguments import described
 from xlapy.builder.builder import ComputationLike, XlaBuilder, XlaComputation
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import as_op
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Shape, shape_of_results
 from xlapy.support.errors import ArgumentError
+from xlapy.support.wording import counted
 
 Structure = Any
 """A handle, or a list or tuple of structures; scalars and numpy arrays may stand for handles."""
@@ -35,6 +37,14 @@ def computation_of(
     inner = XlaBuilder(_name_of(function, role), parent=builder)
     arguments = [inner.parameter(number, shape) for number, shape in enumerate(parameters)]
     return _finished(inner, function(*arguments), like, role)
+
+
+def fold_computation_of(
+    builder: XlaBuilder, function: ComputationLike, element_types: Sequence[ElementType], role: str
+) -> Computation:
+    """As `computation_of`, of what combines two elements of each of some arrays: (T.., T..) -> T.. of their types."""
+    scalars = [Shape.scalar(element_type) for element_type in element_types]
+    return computation_of(builder, function, [*scalars, *scalars], role, shape_of_results(scalars))
 
 
 def state_computation_of(
@@ -91,7 +101,7 @@ def _check_function(function: Any, role: str) -> None:
 
 def _check_arity(function: Callable[..., Any], count: int, role: str) -> None:
     if not _takes(function, count):
-        given = "1 argument" if count == 1 else f"{count} arguments"
+        given = counted(count, "argument")
         raise ArgumentError(f"the {role} function {_signature_of(function)} does not take {given}")
 
 

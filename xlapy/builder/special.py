@@ -5,7 +5,7 @@ from __future__ import annotations
 from xlapy.builder.broadcasting import expand
 from xlapy.builder.elementwise import unary_function
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, builder_of, common_type
+from xlapy.builder.operands import Operand, as_ops, builder_of
 from xlapy.builder.registry import op_function
 
 # fmt: off
@@ -68,7 +68,6 @@ def RegularizedIncompleteBeta(a: Operand, b: Operand, x: Operand) -> XlaOp:
 
 def _record(opcode: str, *operands: Operand) -> XlaOp:
     builder = builder_of(*operands)
-    like = common_type(operands)
-    values = [as_op(builder, operand, like) for operand in operands]
+    values = as_ops(builder, operands)
     dims = next((value.shape.dims for value in values if value.shape.is_array and value.shape.rank), ())
     return builder.record(opcode, [expand(v, dims, ()) if v.shape.is_scalar and dims else v for v in values])

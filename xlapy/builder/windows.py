@@ -11,8 +11,8 @@ from xlapy.builder.arguments import Integers, as_int, as_ints, as_list, describe
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.contractions import as_precision
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of, common_type
-from xlapy.builder.regions import computation_of
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
+from xlapy.builder.regions import computation_of, fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
@@ -68,10 +68,9 @@ def ReduceWindow(
     window = _window(
         "ReduceWindow.B2", shapes[0].dims, sizes, window_strides, padding, base_dilations, window_dilations
     )
-    scalars = [Shape.scalar(shape.type) for shape in shapes]
-    starts = [as_op(builder, init, scalar.type) for init, scalar in zip(inits, scalars, strict=True)]
-    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
-    called = computation_of(builder, computation, [*scalars, *scalars], "reduction", result)
+    elements = [shape.type for shape in shapes]
+    starts = [as_op(builder, init, like) for init, like in zip(inits, elements, strict=True)]
+    called = fold_computation_of(builder, computation, elements, "reduction")
     return builder.record("reduce-window", [*arrays, *starts], called=[called], window=window)
 
 
@@ -248,8 +247,7 @@ def ConvGeneralDilated(
     `dimension_numbers` is a ConvolutionDimensionNumbers, a proto with fields such as `input_batch_dimension`, labels
     such as ("NHWC", "HWIO", "NHWC"), or None for the order of Conv."""
     builder = builder_of(lhs, rhs)
-    like = common_type((lhs, rhs))
-    left, right = (as_op(builder, side, like) for side in (lhs, rhs))
+    left, right = as_ops(builder, (lhs, rhs))
     inputs, kernel = require_array(left), require_array(right)
     _check_sides(inputs, kernel, types_may_differ=preferred_element_type is not None)
     numbers = convolution_dimension_numbers(dimension_numbers, inputs.rank - 2)

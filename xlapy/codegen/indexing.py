@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Operand, Value
+from xlapy.hlo.shape import row_major_strides
 
 MOST_REACH = 1 << 31  # what 32 bits hold as a number that is not negative
 
@@ -235,14 +236,6 @@ class Indexing:
         if one.type.lanes != other.type.lanes:
             one, other = k.splat(one, self.lanes), k.splat(other, self.lanes)
         return k.and_(one, other)
-
-
-def row_major_strides(dims: Sequence[int]) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension of a row-major array."""
-    strides = [1] * len(dims)
-    for dim in range(len(dims) - 2, -1, -1):
-        strides[dim] = strides[dim + 1] * dims[dim + 1]
-    return tuple(strides)
 
 
 def common_groups(source: Sequence[int], target: Sequence[int]) -> list[tuple[list[int], list[int]]]:

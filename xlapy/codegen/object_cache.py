@@ -178,7 +178,7 @@ class ObjectCache:
         if self._directory is None or size > self._limit_bytes:
             return False
         digest = self._digest(kind, key)
-        path = os.path.join(self._directory, kind, digest.hex())
+        path = self._path(kind, digest)
         stored = _make_private(self._directory) and _make_private(os.path.dirname(path))
         stored = stored and _write_atomically(path, (_head(digest, payload, supplement), payload, supplement))
         if stored:
@@ -202,9 +202,9 @@ class ObjectCache:
         for path, _ in list(self._files(with_temporaries=True)):
             _remove(path)
 
-    def _path(self, kind: str, key: bytes) -> str:
+    def _path(self, kind: str, digest: bytes) -> str:
         assert self._directory is not None
-        return os.path.join(self._directory, kind, self._digest(kind, key).hex())
+        return os.path.join(self._directory, kind, digest.hex())
 
     def _digest(self, kind: str, key: bytes) -> bytes:
         version = self._version if self._version is not None else code_version(self._directory)
@@ -217,7 +217,7 @@ class ObjectCache:
         if self._directory is None or not _is_private(self._directory):
             return None
         digest = self._digest(kind, key)
-        path = f"{self._directory}{os.sep}{kind}{os.sep}{digest.hex()}"
+        path = self._path(kind, digest)
         try:
             return _part_of_file(path, part, digest)
         except OSError:

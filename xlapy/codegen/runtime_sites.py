@@ -13,15 +13,13 @@ from typing import Any
 from xlapy.codegen.specs import array_spec, tree_of
 from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.leaves import SAME_VALUE, leaf_count, leaf_shape, result_leaves
+from xlapy.hlo.leaves import SAME_VALUE, Leaf, array_leaves, leaf_count, leaf_shape, result_leaves
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.process_groups import group_mode
 from xlapy.hlo.text.backend_config import custom_call_config, typed_config
 from xlapy.support.registry import Registry
 from xlapy_runtime.program import RuntimeCall
 from xlapy_runtime.records import Record
-
-Leaf = tuple[Instruction, int]
 
 
 class Buffers(Record):
@@ -71,11 +69,6 @@ def _shape(leaf: Leaf) -> Any:
     return leaf_shape(leaf[0].shape, leaf[1])
 
 
-def _leaves(instruction: Instruction) -> list[Leaf]:
-    """All array leaves of an instruction's value."""
-    return [(instruction, number) for number, shape in enumerate(instruction.shape.leaves()) if shape.is_array]
-
-
 def _start_of(done: Instruction) -> Instruction:
     """The start op whose result `done` waits for."""
     start = done.operands[0]
@@ -91,8 +84,8 @@ def _buffers(instruction: Instruction) -> Buffers:
         return chosen(instruction)
     if instruction.spec.has(Trait.DONE):
         return Buffers((), ())  # its start op has passed everything
-    operands = [leaf for operand in instruction.operands for leaf in _leaves(operand)]
-    return Buffers(operands, _leaves(instruction))
+    operands = [leaf for operand in instruction.operands for leaf in array_leaves(operand)]
+    return Buffers(operands, array_leaves(instruction))
 
 
 BUFFERS: Registry[Callable[[Instruction], Buffers]] = Registry("runtime buffers", OPS)
@@ -101,7 +94,7 @@ ATTRIBUTES: Registry[Callable[[RuntimeSites, Instruction], dict[str, Any]]] = Re
 
 @BUFFERS.register("send")
 def _send_buffers(instruction: Instruction) -> Buffers:
-    return Buffers(_leaves(instruction.operands[0]), ())
+    return Buffers(array_leaves(instruction.operands[0]), ())
 
 
 @BUFFERS.register("recv")
@@ -111,7 +104,7 @@ def _recv_buffers(instruction: Instruction) -> Buffers:
 
 @BUFFERS.register("recv-done")
 def _recv_done_buffers(instruction: Instruction) -> Buffers:
-    return Buffers((), _leaves(instruction))
+    return Buffers((), array_leaves(instruction))
 
 
 @ATTRIBUTES.register("infeed")
@@ -140,7 +133,7 @@ def _recv(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
 
 def _started_buffers(instruction: Instruction) -> Buffers:
     """A start op whose result is a tuple of operands and results."""
-    operands = [leaf for operand in instruction.operands for leaf in _leaves(operand)]
+    operands = [leaf for operand in instruction.operands for leaf in array_leaves(operand)]
     numbers = range(leaf_count(instruction.shape))[result_leaves(instruction)]
     return Buffers(operands, [(instruction, leaf) for leaf in numbers])
 

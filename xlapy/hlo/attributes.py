@@ -46,6 +46,8 @@ class Precision(Named):
 
 
 class FftType(Named):
+    """A transform or its inverse: of complex numbers, or of real numbers to half of their spectrum."""
+
     FFT = "FFT"
     IFFT = "IFFT"
     RFFT = "RFFT"
@@ -53,6 +55,8 @@ class FftType(Named):
 
 
 class RandomAlgorithm(Named):
+    """What makes random bits of a state. The default is Philox."""
+
     DEFAULT = "rng_default"
     THREE_FRY = "rng_three_fry"
     PHILOX = "rng_philox"

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.graph import Computation, HloModule, Instruction, no_module
 from xlapy.hlo.ops import Trait
-from xlapy.support.errors import ArgumentError
 from xlapy.support.text_forms import GRAPH_FORMS
 
 if TYPE_CHECKING:
@@ -93,9 +92,7 @@ def to_dot(module: HloModule) -> str:
 
 def _check_module(module: object) -> None:
     if not isinstance(module, HloModule):
-        raise ArgumentError(
-            f"an HloModule is drawn, not a {type(module).__name__}; xlapy.load makes one of any program"
-        )
+        raise no_module(module, "drawn")
 
 
 def _cluster(number: int, computation: Computation) -> list[str]:

@@ -32,18 +32,22 @@ class ElementType:
 
     @property
     def is_integer(self) -> bool:
+        """Signed or unsigned; pred is none."""
         return self.kind in ("signed", "unsigned")
 
     @property
     def is_signed(self) -> bool:
+        """An integer that may be negative."""
         return self.kind == "signed"
 
     @property
     def is_float(self) -> bool:
+        """Real, with an exponent, however narrow."""
         return self.kind == "float"
 
     @property
     def is_complex(self) -> bool:
+        """Of two parts, which are floats."""
         return self.kind == "complex"
 
     @property

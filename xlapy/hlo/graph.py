@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.shape import Shape, Signature
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import ArgumentError, InternalError
 from xlapy.support.late import late
 from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.records import Record
 from xlapy.support.text_forms import GRAPH_FORMS, TEXT_FORMS
+from xlapy.support.wording import counted
 
 NO_METADATA = OpMetadata()
 
@@ -84,6 +85,7 @@ class Instruction:
 
     @property
     def is_root(self) -> bool:
+        """It is the result of its computation."""
         return self.parent.root is self
 
     @property
@@ -175,12 +177,14 @@ class Computation:
 
     @property
     def root(self) -> Instruction:
+        """The instruction whose value is the result."""
         if self._root is None:
             raise InternalError(f"computation {self.name} has no root")
         return self._root
 
     @property
     def has_root(self) -> bool:
+        """It is finished: while it is being built, there may be no root yet."""
         return self._root is not None
 
     @property
@@ -195,14 +199,17 @@ class Computation:
 
     @property
     def signature(self) -> Signature:
+        """The shapes of the parameters, in order, and of the result."""
         return Signature(tuple(parameter.shape for parameter in self.parameters), self.root.shape)
 
     @property
     def has_effect(self) -> bool:
+        """Something in it, or in what it calls, must run even if nobody uses its result."""
         return _have_effect((self,))
 
     @property
     def is_pure(self) -> bool:
+        """Same arguments, same result, nothing else happens."""
         return _are_pure((self,))
 
     def post_order(self) -> list[Instruction]:
@@ -258,15 +265,13 @@ class Computation:
             self._calling[instruction] = None
             self.calls_version += 1
         self._order = None
-        for operand in instruction.operands:
-            if operand.parent is not self:
-                raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
-            operand.users[instruction] = None
+        self._become_user(instruction)
         if spec.name == "parameter":
             bisect.insort(self.parameters, instruction, key=lambda parameter: int(parameter.attributes["number"]))
         return instruction
 
     def set_root(self, instruction: Instruction) -> None:
+        """Makes an instruction the result; the one that was stays, for dce to remove."""
         self._root = instruction
 
     def replace(self, old: Instruction, new: Instruction) -> None:
@@ -293,11 +298,14 @@ class Computation:
         for operand in instruction.operands:
             operand.users.pop(instruction, None)
         instruction.operands = tuple(operands)
+        self._become_user(instruction)
+        self._order = None
+
+    def _become_user(self, instruction: Instruction) -> None:
         for operand in instruction.operands:
             if operand.parent is not self:
                 raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
             operand.users[instruction] = None
-        self._order = None
 
     def replace_operand(self, instruction: Instruction, old: Instruction, new: Instruction) -> None:
         """Gives `instruction` the operand `new` wherever it has `old`; the others are not touched."""
@@ -314,6 +322,7 @@ class Computation:
         self.calls_version += 1
 
     def set_attributes(self, instruction: Instruction, **attributes: Any) -> None:
+        """Gives `instruction` other values of some attributes; its shape must still be right."""
         instruction.attributes = instruction.spec.complete_attributes({**instruction.attributes, **attributes})
 
     def set_shape(self, instruction: Instruction, shape: Shape) -> None:
@@ -321,6 +330,7 @@ class Computation:
         instruction.shape = shape
 
     def add_control_edge(self, before: Instruction, after: Instruction) -> None:
+        """Lets `after` run behind `before`, whose value it need not use."""
         if before not in after.control_predecessors:
             after.control_predecessors = (*after.control_predecessors, before)
             self._held[after] = None
@@ -440,7 +450,7 @@ class Computation:
 
     def __repr__(self) -> str:
         signature = f" {self.signature}" if self._root is not None else ""
-        return f"<Computation {self.name}{signature}, {len(self)} instructions>"
+        return f"<Computation {self.name}{signature}, {counted(len(self), 'instruction')}>"
 
 
 _NUMBER = re.compile(r"(\.\d+)+$")
@@ -626,7 +636,12 @@ class HloModule:
         return None if html is None else html(self)
 
     def __repr__(self) -> str:
-        return f"<HloModule {self.name} {self.signature}, {self.instruction_count} instructions>"
+        return f"<HloModule {self.name} {self.signature}, {counted(self.instruction_count, 'instruction')}>"
+
+
+def no_module(value: object, done: str) -> ArgumentError:
+    """The error of who is asked to do something with a module, and gets something else."""
+    return ArgumentError(f"an HloModule is {done}, not {type(value).__name__}; xlapy.load makes one of any program")
 
 
 __all__ = [
@@ -639,5 +654,6 @@ __all__ = [
     "Instruction",
     "ModuleConfig",
     "ModuleSource",
+    "no_module",
     "topological",
 ]

@@ -61,8 +61,8 @@ LIMITATIONS = (
     ),
     Limitation(
         ("sort", "topk"),
-        "along rows of more than 4,294,967,296 elements, unless a sort has these alone and a comparator that is "
-        "recognised",
+        "along rows of more than 4,294,967,296 elements, unless it is a sort of one array, or of two, by a comparator "
+        "that is recognised (the other array's elements of 8 bytes at most)",
         "what is ordered says in 32 bits which element it comes from",
     ),
     Limitation(

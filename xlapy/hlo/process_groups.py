@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from xlapy.hlo.shape import row_major_strides
+
 MAX_PROCESSES = 1 << 20
 """How many process ids the short form of groups may describe."""
 
@@ -97,9 +99,7 @@ def iota_groups(sizes: Sequence[int], dims: Sequence[int], permutation: Sequence
 
 
 def _transposed_iota(dims: Sequence[int], permutation: Sequence[int]) -> list[int]:
-    strides = [1] * len(dims)
-    for dim in range(len(dims) - 2, -1, -1):
-        strides[dim] = strides[dim + 1] * dims[dim + 1]
+    strides = row_major_strides(dims)
     order = [0]
     for dim in permutation:
         order = [base + step * strides[dim] for base in order for step in range(dims[dim])]

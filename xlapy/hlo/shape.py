@@ -446,6 +446,16 @@ MAX_PARTS = 1 << 20
 TOKEN = Shape(None)
 
 
+def shape_of_results(shapes: Sequence[Shape]) -> Shape:
+    """The shape of what has these results: of the only one as it is, of several (or none) as a tuple."""
+    return shapes[0] if len(shapes) == 1 else Shape.tuple(shapes)
+
+
+def row_major_strides(dims: Sequence[int]) -> Dims:
+    """Elements between neighbours along each dimension of a row-major array."""
+    return tuple(math.prod(dims[dim + 1 :]) for dim in range(len(dims)))
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """The type of a computation: its parameters and its result. What a shape rule sees of a called computation."""

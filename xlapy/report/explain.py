@@ -11,7 +11,8 @@ from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, mer
 from xlapy.report.kernels import KERNEL_HEAD, KERNEL_NUMERIC, Kernel, kernel_cells, kernels_of, shape_text
 from xlapy.report.limits import Limits
 from xlapy.report.observation import Observation
-from xlapy.report.units import and_more, bytes_text, few, plural, time_text
+from xlapy.report.units import and_more, bytes_text, few, time_text
+from xlapy.support.wording import counted
 
 SHOWN = 40
 """Rows of each list; what is left out is counted."""
@@ -65,10 +66,10 @@ def _summary(observation: Observation, kernels: Sequence[Kernel]) -> list[str]:
     runs = sum(kernel.runs for kernel in kernels)
     known = "" if all(kernel.is_known for kernel in kernels) else ", loops of unknown length counted once"
     return [
-        f"{observation.source.name}: {plural(observation.source.instruction_count, 'instruction')}, "
-        f"{plural(len(kernels), 'kernel')}, {plural(runs, 'run')} of them in one call of the program{known}",
-        f"Before fusion: {plural(before.kernels, 'kernel')} to run, {bytes_text(before.bytes)} to read and write; "
-        f"now {plural(after.kernels, 'kernel')}, {bytes_text(after.bytes)}",
+        f"{observation.source.name}: {counted(observation.source.instruction_count, 'instruction')}, "
+        f"{counted(len(kernels), 'kernel')}, {counted(runs, 'run')} of them in one call of the program{known}",
+        f"Before fusion: {counted(before.kernels, 'kernel')} to run, {bytes_text(before.bytes)} to read and write; "
+        f"now {counted(after.kernels, 'kernel')}, {bytes_text(after.bytes)}",
     ]
 
 
@@ -82,7 +83,7 @@ def _passes(observation: Observation) -> list[str]:
     rows = [
         (
             name,
-            f"changed it in {sum(run.changed for run in found)} of {plural(len(found), 'run')}",
+            f"changed it in {sum(run.changed for run in found)} of {counted(len(found), 'run')}",
             time_text(sum(run.seconds for run in found)),
         )
         for name, found in changed.items()
@@ -148,7 +149,7 @@ def _kernels(kernels: Sequence[Kernel], limits: Limits) -> list[str]:
 
 def _joint_runs(observation: Observation) -> list[str]:
     runs = [f"  {run}" for run in joint_runs(observation)]
-    return [f"Run together, as {plural(len(runs), 'job')} of all threads", *elided(runs)] if runs else []
+    return [f"Run together, as {counted(len(runs), 'job')} of all threads", *elided(runs)] if runs else []
 
 
 def joint_runs(observation: Observation) -> list[str]:
@@ -175,7 +176,7 @@ def _memory(observation: Observation) -> list[str]:
         return ["Memory: no temporaries"]
     blocks = len(observation.timeline.lifetimes)
     return [
-        f"Memory: {bytes_text(plan.arena_bytes)} of temporaries in {plural(blocks, 'block')}; "
+        f"Memory: {bytes_text(plan.arena_bytes)} of temporaries in {counted(blocks, 'block')}; "
         f"{bytes_text(plan.live_bytes)} are needed at once at the most, and no plan could do with less "
         f"({plan.arena_bytes / max(plan.live_bytes, 1):.2f} times that)"
     ]

@@ -10,7 +10,8 @@ from xlapy.hlo.ops import Trait
 from xlapy.report.graph_layout import Drawing, layered
 from xlapy.report.kernels import members, place_of, shape_text
 from xlapy.report.markup import Html, element, joined
-from xlapy.report.units import few, plural
+from xlapy.report.units import few
+from xlapy.support.wording import counted
 
 DRAWN = 120
 """Boxes in one drawing: with more, nobody finds anything in it, and browsers get slow."""
@@ -66,11 +67,11 @@ def _bodies(module: HloModule) -> Iterable[Computation]:
 
 def _figure(computation: Computation, link: Callable[[Instruction], str | None]) -> Html:
     shown = [i for i in computation.post_order() if i.opcode != "constant"]
-    note = f"{computation.name}: {plural(len(shown), 'instruction')}"
+    note = f"{computation.name}: {counted(len(shown), 'instruction')}"
     if len(shown) > DRAWN:
         note += f", of which the first {DRAWN} are drawn"
     if len(shown) < len(computation):
-        note += f"; {plural(len(computation) - len(shown), 'constant')} left out"
+        note += f"; {counted(len(computation) - len(shown), 'constant')} left out"
     drawing = svg(shown[:DRAWN], computation.name, link)
     return element(
         "figure", element("div", drawing, class_="scroll graph", tabindex=0), element("figcaption", note + ".")

@@ -79,6 +79,7 @@ class Limits:
     triad: Pair
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values, to be written down."""
         return asdict(self)
 
     @staticmethod

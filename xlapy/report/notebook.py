@@ -6,13 +6,14 @@ from xlapy.hlo.graph import HloModule
 from xlapy.report.graph import graphs
 from xlapy.report.markup import Html, details, element, joined
 from xlapy.report.style import NOTEBOOK_STYLE
+from xlapy.support.wording import counted
 
 MOST_LINES = 400
 
 
 def module_html(module: HloModule) -> Html:
     """The graph of a module, its text below."""
-    title = f"HloModule {module.name} {module.signature}, {module.instruction_count:,} instructions"
+    title = f"HloModule {module.name} {module.signature}, {counted(module.instruction_count, 'instruction')}"
     text = module.to_text(large_constants=False)
     return _framed(title, graphs(module), details("HLO", listing(text, MOST_LINES)))
 

@@ -33,7 +33,8 @@ from xlapy.report.notebook import listing
 from xlapy.report.observation import PRINTED_INSTRUCTIONS, Observation, State
 from xlapy.report.profile import Profile
 from xlapy.report.style import STYLE
-from xlapy.report.units import and_more, bytes_text, few, number, plural, time_text
+from xlapy.report.units import and_more, bytes_text, few, number, time_text
+from xlapy.support.wording import counted
 
 MOST_ROWS = 200  # of a table
 MOST_FUSIONS = 100
@@ -96,7 +97,7 @@ def _header(story: Story) -> Html:
         ("At best", time_text(at_best), "by the limits of this machine"),
     ]
     if profile is not None:
-        figures.append(("Measured", time_text(profile.seconds), f"fastest of {plural(profile.calls, 'call')}"))
+        figures.append(("Measured", time_text(profile.seconds), f"fastest of {counted(profile.calls, 'call')}"))
     written = [
         element("div", element("dt", name), element("dd", value, element("small", note)))
         for name, value, note in figures
@@ -150,7 +151,7 @@ def _passes(story: Story) -> Iterable[Html]:
     idle = [run for run in report.runs if not run.changed]
     yield element(
         "p",
-        f"{plural(len(report.runs), 'run')} of passes took {time_text(sum(run.seconds for run in report.runs))}; "
+        f"{counted(len(report.runs), 'run')} of passes took {time_text(sum(run.seconds for run in report.runs))}; "
         f"{number(len(idle))} of them changed nothing, in {time_text(sum(run.seconds for run in idle))}. "
         "Each line opens to show what changed.",
     )
@@ -239,7 +240,7 @@ def _fusion(fusion: Fusion) -> Html:
         element("code", instruction.name),
         element(
             "span",
-            f"  {shape_text(instruction.shape)}, {kind}, {plural(len(fusion.members), 'instruction')}",
+            f"  {shape_text(instruction.shape)}, {kind}, {counted(len(fusion.members), 'instruction')}",
             class_="what",
         ),
     )
@@ -310,7 +311,7 @@ def _kernels(story: Story) -> Iterable[Html]:
     yield _more(len(story.kernels) - MOST_ROWS, "kernels")
     runs = joint_runs(story.observation)
     if runs:
-        yield details(f"Run together: {plural(len(runs), 'job')} of all threads", listing("\n".join(runs), CODE_LINES))
+        yield details(f"Run together: {counted(len(runs), 'job')} of all threads", listing("\n".join(runs), CODE_LINES))
     if not all(kernel.is_known for kernel in story.kernels):
         yield element("p", "? counts loops of unknown length once, and each branch.", class_="note")
     if any(kernel.operations for kernel in story.kernels):
@@ -332,7 +333,7 @@ def _memory(story: Story) -> Iterable[Html]:
         return
     yield element(
         "p",
-        f"{plural(len(blocks), 'block')} share {bytes_text(plan.arena_bytes)}. {bytes_text(plan.live_bytes)} are "
+        f"{counted(len(blocks), 'block')} share {bytes_text(plan.arena_bytes)}. {bytes_text(plan.live_bytes)} are "
         "needed at once at the most, which no plan could beat (the dashed line). Pale is memory that is kept for a "
         "value between two times in which it is needed.",
     )
@@ -368,7 +369,7 @@ def _code(story: Story) -> Iterable[Html]:
     yield _more(len(story.kernels) - len(shown), "kernels")
     entries = [name for name in ir if name not in used and not name.endswith(".range")]
     yield details(
-        f"The entry and its parts: {plural(len(entries), 'function')}",
+        f"The entry and its parts: {counted(len(entries), 'function')}",
         *(_function(name, ir, assembly) for name in entries[:NAMES_SHOWN]),
         _more(len(entries) - NAMES_SHOWN, "functions"),
     )

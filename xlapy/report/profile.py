@@ -13,8 +13,9 @@ from xlapy.codegen.clock import ticks_per_second
 from xlapy.codegen.target import host_target
 from xlapy.hlo.graph import Instruction
 from xlapy.report.explain import elided, table
-from xlapy.report.units import number, plural, time_text
+from xlapy.report.units import number, time_text
 from xlapy.support.errors import ArgumentError
+from xlapy.support.wording import counted
 
 PATIENCE_SECONDS = 0.5
 """Calls are repeated for this long, so that the shortest times are none that another process disturbed."""
@@ -78,10 +79,11 @@ class Profile:
 
     @property
     def in_kernels(self) -> float:
+        """Seconds of all kernels together."""
         return sum(kernel.seconds for kernel in self.kernels)
 
     def __repr__(self) -> str:
-        calls, kernels = plural(self.calls, "call"), plural(len(self.kernels), "kernel")
+        calls, kernels = counted(self.calls, "call"), counted(len(self.kernels), "kernel")
         return f"<Profile {self.program}, {calls}, the fastest {time_text(self.seconds)}, {kernels}>"
 
     def __str__(self) -> str:
@@ -97,8 +99,8 @@ class Profile:
         ]
         return "\n".join(
             [
-                f"{self.program}: {time_text(self.seconds)} in the fastest of {plural(self.calls, 'call')}, "
-                f"{time_text(self.in_kernels)} of it in {plural(len(rows), 'kernel')}",
+                f"{self.program}: {time_text(self.seconds)} in the fastest of {counted(self.calls, 'call')}, "
+                f"{time_text(self.in_kernels)} of it in {counted(len(rows), 'kernel')}",
                 *elided(table(rows, right=(2, 3, 4))),
             ]
         )

@@ -40,11 +40,6 @@ def number(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def plural(count: float, what: str) -> str:
-    """1 kernel, 2 kernels."""
-    return f"{number(count)} {what}{'' if count == 1 else 's'}"
-
-
 def and_more(count: int) -> str:
     """What is said behind a list of which `count` are left out."""
     return f" and {number(count)} more" if count > 0 else ""

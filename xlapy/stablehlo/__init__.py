@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.graph import HloModule, no_module
 from xlapy.hlo.text import fingerprint
 from xlapy.stablehlo.convert import convert_program
 from xlapy.stablehlo.reading import parse_tree
 from xlapy.stablehlo.tree import dissolve
 from xlapy.stablehlo.write import Writer
 from xlapy.support.collection import paused_collection
-from xlapy.support.errors import ArgumentError, ParseError
+from xlapy.support.errors import ParseError
 
 
 def parse(text: str) -> HloModule:
@@ -38,9 +38,7 @@ def to_text(module: HloModule, *, pretty: bool = False) -> str:
 
     Raises UnsupportedError for what StableHLO cannot say."""
     if not isinstance(module, HloModule):
-        raise ArgumentError(
-            f"an HloModule is written as text, not a {type(module).__name__}; xlapy.load makes one of any program"
-        )
+        raise no_module(module, "written as text")
     source = module.source
     if source is not None and source.fingerprint == fingerprint(module):
         return source.text

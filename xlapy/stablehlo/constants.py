@@ -19,6 +19,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.lexer import HEX_CLOSING, HEX_OPENING
 from xlapy.stablehlo.types import type_text
 from xlapy.support.errors import ParseError
+from xlapy.support.wording import excerpt
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -208,7 +209,7 @@ def _wrapped(values: Array, element_type: ElementType) -> Array:
 
 
 def _wrong_element(word: str, element_type: ElementType) -> ParseError:
-    shown = word.strip()[:40]
+    shown = excerpt(word.strip())
     return ParseError(f"expected an element of type {element_type}, found {shown!r}")
 
 

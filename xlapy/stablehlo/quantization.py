@@ -23,6 +23,7 @@ from xlapy.hlo.uniform_quantization import UniformQuantization
 from xlapy.stablehlo.spellings import ELEMENT_TYPES, SPELLING
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError
 from xlapy.support.records import Record
+from xlapy.support.wording import excerpt
 
 
 class QuantizedType(UniformQuantization):
@@ -173,8 +174,8 @@ def quantized_type(text: str) -> QuantizedType:
     match = _UNIFORM.fullmatch(text)
     if match is None:
         if _SUB_CHANNELS.match(text) or not text.startswith("!quant.uniform"):
-            raise UnsupportedError(f"{_shortened(text)}: only uniform types, per tensor or per axis, are supported")
-        raise ParseError(f"{_shortened(text)} is not a quantized type, like !quant.uniform<i8:f32, 0.1:-30>")
+            raise UnsupportedError(f"{excerpt(text)}: only uniform types, per tensor or per axis, are supported")
+        raise ParseError(f"{excerpt(text)} is not a quantized type, like !quant.uniform<i8:f32, 0.1:-30>")
     storage, expressed = _storage_type(match["storage"]), _expressed_type(match["expressed"])
     dimension = None if match["dimension"] is None else _integer(match["dimension"])
     written = match["single"] if match["list"] is None else match["list"]
@@ -224,14 +225,14 @@ def _storage_type(word: str) -> ElementType:
     match = _STORAGE.fullmatch(word)
     name = "" if match is None else f"s{match['signed']}" if match["signed"] else f"u{match['unsigned']}"
     if not is_element_type_name(name):
-        raise ParseError(f"{word[:40]!r} is not a storage type: it is an integer type, like i8 or u8")
+        raise ParseError(f"{excerpt(word)!r} is not a storage type: it is an integer type, like i8 or u8")
     return element_type_named(name)
 
 
 def _expressed_type(word: str) -> ElementType:
     found = ELEMENT_TYPES.get(word)
     if found is None or not found.is_float:
-        raise ParseError(f"{word[:40]!r} is not an expressed type: it is a float type, like f32")
+        raise ParseError(f"{excerpt(word)!r} is not an expressed type: it is a float type, like f32")
     return found
 
 
@@ -247,14 +248,14 @@ def _scale(word: str, expressed: ElementType) -> float:
         bits = int(word, 16).to_bytes(expressed.bytes, "little")
         return float(np.frombuffer(bits, expressed.dtype.newbyteorder("<"))[0])
     if not _DECIMAL.fullmatch(word):
-        raise ParseError(f"expected a scale, like 0.1, found {word[:40]!r}")
+        raise ParseError(f"expected a scale, like 0.1, found {excerpt(word)!r}")
     with np.errstate(over="ignore", under="ignore"):
         return float(np.array(float(word), np.float64).astype(expressed.dtype))
 
 
 def _integer(word: str) -> int:
     if len(word) > _MAX_DIGITS or not _INTEGER.fullmatch(word):
-        raise ParseError(f"expected an integer, found {word[:40]!r}")
+        raise ParseError(f"expected an integer, found {excerpt(word)!r}")
     return int(word, 16 if "x" in word else 10)
 
 
@@ -267,10 +268,6 @@ def _scale_text(scale: float, expressed: ElementType) -> str:
     decimal = str(np.float32(scale)) if expressed.bits == 32 else repr(scale)
     mantissa, exponent, power = decimal.partition("e")
     return mantissa + ("" if "." in mantissa else ".0") + exponent + power
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def types_text(types: Sequence[QuantizedType | ElementType | None]) -> str:

@@ -22,6 +22,7 @@ from xlapy.stablehlo.tree import Attributes, Opaque, Symbol
 from xlapy.stablehlo.types import FunctionType, OtherType, Type, tensor_type
 from xlapy.support.errors import ParseError, XlaError
 from xlapy.support.source import Source
+from xlapy.support.wording import excerpt
 
 Item = TypeVar("Item")
 
@@ -367,7 +368,7 @@ class Reader:
             self._resources = self._read_resources()
         blob = self._resources.get(name)
         if blob is None:
-            raise ParseError(f"the text holds no resource {name[:40]!r}: it was left out when the text was printed")
+            raise ParseError(f"the text holds no resource {excerpt(name)!r}: it was left out when the text was printed")
         return resource_literal(blob, shape)
 
     def _read_resources(self) -> dict[str, str]:

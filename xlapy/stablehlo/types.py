@@ -12,6 +12,7 @@ from xlapy.stablehlo.quantization import QuantizedShape, QuantizedType, quantize
 from xlapy.stablehlo.spellings import ELEMENT_TYPES, SPELLING
 from xlapy.support.errors import ParseError
 from xlapy.support.records import Record
+from xlapy.support.wording import excerpt
 
 
 class FunctionType(Record):
@@ -52,14 +53,14 @@ def tensor_type(text: str, aliases: Mapping[str, Type] | None = None) -> Shape:
         return Shape.array(ELEMENT_TYPES[plain[2]], [int(size) for size in plain[1].split("x")[:-1]])
     match = _TENSOR.fullmatch(text)
     if match is None:
-        raise ParseError(f"{_shortened(text)} is not a tensor type of known rank, like tensor<2x3xf32>")
+        raise ParseError(f"{excerpt(text)} is not a tensor type of known rank, like tensor<2x3xf32>")
     dims_text, element_text, encoding = match.groups()
     element_type = _element_type(element_text, aliases or {})
     if element_type is None:
-        raise ParseError(f"{_shortened(text)}: there is no element type {_shortened(element_text)!r}")
+        raise ParseError(f"{excerpt(text)}: there is no element type {excerpt(element_text)!r}")
     sizes = [size.strip() for size in dims_text.split("x")[:-1]]
     if any(len(size) > _MAX_DIGITS for size in sizes):
-        raise ParseError(f"{_shortened(text)}: a dimension is too large")
+        raise ParseError(f"{excerpt(text)}: a dimension is too large")
     dims = [UNBOUNDED if size == "?" else int(size) for size in sizes]
     stored = element_type.storage_type if isinstance(element_type, QuantizedType) else element_type
     shape = _bounded(stored, dims, encoding, text) if encoding else Shape.array(stored, dims)
@@ -85,18 +86,14 @@ def _bounded(element_type: ElementType, dims: list[int], encoding: str, text: st
         return Shape.array(element_type, dims)
     bounds = [bound.strip() for bound in match[1].split(",")] if dims or match[1].strip() else []
     if len(bounds) != len(dims):
-        raise ParseError(f"{_shortened(text)} has {len(bounds)} bounds for {len(dims)} dimensions")
+        raise ParseError(f"{excerpt(text)} has {len(bounds)} bounds for {len(dims)} dimensions")
     if not all(bound == "?" or (bound.isdecimal() and len(bound) <= _MAX_DIGITS) for bound in bounds):
-        raise ParseError(f"{_shortened(text)}: a bound is a number or `?`")
+        raise ParseError(f"{excerpt(text)}: a bound is a number or `?`")
     bounded = [bound != "?" for bound in bounds]
     if any(flag and size != UNBOUNDED for flag, size in zip(bounded, dims, strict=True)):
-        raise ParseError(f"{_shortened(text)} bounds a static dimension")
+        raise ParseError(f"{excerpt(text)} bounds a static dimension")
     sizes = [int(bound) if flag else size for flag, bound, size in zip(bounded, bounds, dims, strict=True)]
     return Shape.array(element_type, sizes, bounded)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def type_text(shape: Shape) -> str:

@@ -53,9 +53,12 @@ class Source:
 _NEAR, _NEAR_OF_THREE = 0.7, 0.66
 """How much of two words must be alike. Of three letters one may be wrong, or two have changed places."""
 
+_LOOKED_AT = 80
+"""Characters of a wrong word, which may be any text: to compare two takes the product of their lengths."""
+
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean 'a' or 'b'?` for the known names that are near `wrong`, or the empty string."""
     cutoff = _NEAR if len(wrong) > 3 else _NEAR_OF_THREE
-    near = difflib.get_close_matches(wrong[:80], list(known), n=3, cutoff=cutoff)
+    near = difflib.get_close_matches(wrong[:_LOOKED_AT], list(known), n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

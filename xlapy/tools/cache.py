@@ -9,11 +9,12 @@ from xlapy.codegen.object_cache import CacheInfo
 from xlapy.native import object_cache
 from xlapy.options import environment
 from xlapy.report.units import bytes_text
+from xlapy.tools.commands import add_command
 
 
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
-    parser = commands.add_parser("cache", help="show or clear the cache of compiled code")
+    parser = add_command(commands, "cache", "show or clear the cache of compiled code")
     action = parser.add_mutually_exclusive_group()
     action.add_argument(
         "--info", action="store_true", help="where it is, how many entries, how many bytes (the default)"

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import xlapy
+from xlapy.tools.commands import add_command
 from xlapy.tools.console import progress
 from xlapy.tools.programs import add_options, add_program, add_size, chosen_options, load_static
 
 
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
-    parser = commands.add_parser("compile", help="compile a program, and save it for `xlapy run` and xlapy_runtime")
+    parser = add_command(commands, "compile", "compile a program, and save it for `xlapy run` and xlapy_runtime")
     add_program(parser)
     add_size(parser)
     add_options(parser)

@@ -10,7 +10,8 @@ from typing import Any
 from xlapy.hlo.verifier import verify
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.rewrite import LAWS, Exactness, Law
-from xlapy.report.units import plural
+from xlapy.support.wording import counted
+from xlapy.tools.commands import add_command
 from xlapy.tools.console import BOLD, painted, progress
 from xlapy.tools.programs import PROGRAM, add_size, load_static
 
@@ -19,7 +20,7 @@ _NOTES = {Exactness.EXACT: "", Exactness.FREE: "  (order or last bits)", Exactne
 
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
-    parser = commands.add_parser("laws", help="list the algebraic laws, or how often each fires in a program")
+    parser = add_command(commands, "laws", "list the algebraic laws, or how often each fires in a program")
     parser.add_argument("file", metavar="FILE", nargs="?", help=PROGRAM)
     add_size(parser)
     parser.add_argument("--fast-math", action="store_true", help="with laws that are not exact")
@@ -60,4 +61,4 @@ def _print_counts(counts: Counter[str], *, everything: bool) -> None:
     if everything:
         for law in silent:
             print(f"     0  {law.name}{_NOTES[law.exactness]}")
-    print(f"{plural(len(counts), 'law')} fired {plural(counts.total(), 'time')}, {len(silent)} did not")
+    print(f"{counted(len(counts), 'law')} fired {counted(counts.total(), 'time')}, {len(silent)} did not")

@@ -17,6 +17,7 @@ from xlapy.passes.pipelines import EXPANDED
 from xlapy.stablehlo.write import EMITTERS
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.source import suggestion
+from xlapy.tools.commands import add_command
 from xlapy.tools.operations_page import builder_names, page, section, stablehlo_names
 
 
@@ -50,7 +51,7 @@ def lacking(spec: OpSpec) -> list[str]:
 
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
-    parser = commands.add_parser("ops", help="list the operations, and what each has and lacks; describe one")
+    parser = add_command(commands, "ops", "list the operations, and what each has and lacks; describe one")
     parser.add_argument("name", metavar="NAME", nargs="?", help="tell all of this one, by any of its names")
     parser.add_argument("--lacking", action="store_true", help="only those that lack something")
     parser.add_argument("--page", action="store_true", help="print docs/operations.md instead")

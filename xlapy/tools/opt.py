@@ -12,13 +12,14 @@ from xlapy.passes.pipeline import FixedPoint, Pipeline, Step
 from xlapy.passes.pipelines import cpu_pipeline
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.source import suggestion
+from xlapy.tools.commands import add_command
 from xlapy.tools.console import progress
 from xlapy.tools.programs import PROGRAM, add_size, load_static
 
 
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
-    parser = commands.add_parser("opt", help="print a program as the passes leave it, as HLO text")
+    parser = add_command(commands, "opt", "print a program as the passes leave it, as HLO text")
     parser.add_argument("file", metavar="FILE", nargs="?", help=PROGRAM)
     add_size(parser)
     which = parser.add_mutually_exclusive_group()

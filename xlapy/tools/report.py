@@ -11,6 +11,7 @@ import xlapy
 from xlapy.executable import Executable
 from xlapy.hlo.shape import Shape
 from xlapy.report.profile import Profile
+from xlapy.tools.commands import add_command
 from xlapy.tools.console import progress
 from xlapy.tools.programs import (
     add_options,
@@ -25,8 +26,8 @@ from xlapy.tools.programs import (
 
 def add_to(commands: Any) -> None:
     """Adds the subcommands to the parser."""
-    explain = commands.add_parser("explain", help="tell what the compiler did: passes, fusions, kernels, memory")
-    report = commands.add_parser("report", help="the same and more as one HTML page: graph, diffs, memory, code")
+    explain = add_command(commands, "explain", "tell what the compiler did: passes, fusions, kernels, memory")
+    report = add_command(commands, "report", "tell what `explain` does and more, on one HTML page: graph, diffs, code")
     for parser in (explain, report):
         add_program(parser)
         add_size(parser)

@@ -17,6 +17,7 @@ from xlapy.hlo.element_types import element_type_of
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import UnsupportedError
+from xlapy.tools.commands import add_command
 from xlapy.tools.console import GREEN, RED, painted, progress
 from xlapy.tools.programs import (
     add_options,
@@ -40,10 +41,11 @@ DIFFERENT = 3
 def add_to(commands: Any) -> None:
     """Adds the subcommands to the parser."""
     for name, text in (("run", "compile and run a program"), ("eval", "run a program by the reference evaluator")):
-        command = commands.add_parser(
+        command = add_command(
+            commands,
             name,
-            help=f"{text}, on random inputs or given arrays",
-            description="FILE may also be what `xlapy compile` has saved." if name == "run" else None,
+            f"{text}, on random inputs or given arrays",
+            more="FILE may also be what `xlapy compile` has saved." if name == "run" else "",
             epilog="Exit status: 0, 1 for a program that is wrong or fails, 2 for a wrong command line, "
             f"{DIFFERENT} if a comparison finds a difference.",
         )

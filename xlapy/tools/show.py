@@ -10,13 +10,14 @@ import xlapy
 from xlapy.executable import Executable
 from xlapy.hlo.text import parse
 from xlapy.support.errors import ParseError
+from xlapy.tools.commands import add_command
 from xlapy.tools.console import BOLD, painted, progress
 from xlapy.tools.programs import add_options, add_program, add_size, chosen_options, load_static
 
 
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
-    parser = commands.add_parser("show", help="show the kernels, LLVM IR or assembly of a program")
+    parser = add_command(commands, "show", "show the kernels, LLVM IR or assembly of a program")
     add_program(parser)
     add_size(parser)
     add_options(parser)

@@ -11,8 +11,9 @@ import xlapy
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.specialize import has_open_parameters, is_dynamic
 from xlapy.hlo.verifier import verify
-from xlapy.report.units import plural
 from xlapy.support.errors import InternalError, XlaError
+from xlapy.support.wording import counted
+from xlapy.tools.commands import add_command
 from xlapy.tools.console import WRONG, progress, report_error
 from xlapy.tools.programs import PROGRAM, add_program, load_program
 
@@ -27,12 +28,12 @@ FORMATS: dict[str, Callable[[HloModule], str]] = {
 
 def add_to(commands: Any) -> None:
     """Adds the subcommands to the parser."""
-    parser = commands.add_parser("translate", help="write a program in another form")
+    parser = add_command(commands, "translate", "write a program in another form")
     add_program(parser)
     parser.add_argument("--to", choices=tuple(FORMATS), required=True, help="the form; dot is for drawings")
     parser.add_argument("-o", "--output", metavar="FILE", help="where to; standard output if not given")
     parser.set_defaults(run=_translate)
-    parser = commands.add_parser("check", help="tell whether a program keeps all rules")
+    parser = add_command(commands, "check", "tell whether a program keeps all rules")
     parser.add_argument("files", metavar="FILE", nargs="+", help=PROGRAM)
     parser.set_defaults(run=_check)
 
@@ -66,4 +67,4 @@ def _checked(file: str) -> str:
         if not is_dynamic(module):
             verify(module)
     sizes = "; sizes are checked when a call gives them" if has_open_parameters(module) else ""
-    return f"{plural(module.instruction_count, 'instruction')}, {module.signature}{sizes}"
+    return f"{counted(module.instruction_count, 'instruction')}, {module.signature}{sizes}"

@@ -32,7 +32,7 @@ from xlapy.xla_client.places import DeviceTopology
 from xlapy.xla_client.serialization import executable_from_bytes
 from xlapy.xla_client.shapes import Shape
 from xlapy_runtime import device as runtime
-from xlapy_runtime.arguments import counted
+from xlapy_runtime.wording import counted
 
 
 def _source(computation: Any) -> Source:

@@ -24,7 +24,7 @@ from xlapy.xla_client.serialization import executable_to_bytes
 from xlapy.xla_client.shapes import Layout
 from xlapy.xla_client.shardings import OpSharding
 from xlapy.xla_client.tracebacks import Traceback
-from xlapy_runtime.arguments import counted
+from xlapy_runtime.wording import counted
 
 if TYPE_CHECKING:
     from xlapy.xla_client.client import Client

@@ -13,7 +13,6 @@ from examples.programs.inputs import RAYS
 MARCH = 48  # steps of a ray
 SOFTNESS = 20.0
 FLOOR = -1.2
-NUDGE = 1e-3
 
 END, SMALLEST_STEP = 10.0, 1e-6
 LENGTHS, GRAVITY = 1.0, 9.81

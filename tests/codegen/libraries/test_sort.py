@@ -155,6 +155,11 @@ def test_rows_whose_positions_need_more_than_32_bits() -> None:
     less = "less { a = s8[] parameter(0)  b = s8[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
     alone = xlapy.hlo.parse(f"{less} {x}  ROOT s = s8[{length}] sort(x), dimensions={{0}}, to_apply=less }}")
     assert call_of(alone.entry.root).numbers[NUMBERS.index("is_long")] == 0
+    by_first = "less { a = s8[] parameter(0)  b = s8[] parameter(1)  c = f64[] parameter(2)  d = f64[] parameter(3)"
+    pair = f"{by_first}  ROOT e = pred[] compare(a, b), direction=LT }} {x}  y = f64[{length}] parameter(1)"
+    xlapy.compile(
+        f"{pair}  ROOT s = (s8[{length}], f64[{length}]) sort(x, y), dimensions={{0}}, to_apply=less }}"
+    )  # the other element stands in the record itself
     with pytest.raises(xlapy.UnsupportedError, match=rf"topk of s8\[{length}\]: rows are of {length} elements"):
         xlapy.compile(f"{x}  ROOT s = (s8[2], s32[2]) topk(x), k=2, largest=true }}")
 

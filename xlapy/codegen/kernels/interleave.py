@@ -19,12 +19,12 @@ from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Coordinate, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.loop import is_streamed
-from xlapy.codegen.kernels.transpose import MOST_LANES, merged_dimensions, strides_of
+from xlapy.codegen.kernels.transpose import MOST_LANES, merged_dimensions
 from xlapy.codegen.register_transpose import dealt, joined
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.shape import Dims, row_major_strides
 from xlapy_runtime.records import Record
 
 STRIP = 32  # vectors of each line that a task does at least
@@ -104,8 +104,8 @@ def emit_interleave(
 ) -> None:
     """Writes units [begin, end): strips of the long dimension."""
     ix, dims, length, joins = Indexing(k, 1), plan.dims, plan.length, plan.sides.joins
-    permuted = strides_of([dims[dim] for dim in plan.permutation])
-    all_strides = (strides_of(dims), [permuted[plan.permutation.index(dim)] for dim in range(len(dims))])
+    permuted = row_major_strides([dims[dim] for dim in plan.permutation])
+    all_strides = (row_major_strides(dims), [permuted[plan.permutation.index(dim)] for dim in range(len(dims))])
     block = memory_type(source.shape.type, plan.lanes)
     vector_bytes = block.bytes * block.lanes
     is_misplaced = k.compare("ne", k.and_(k.address(result.pointer), vector_bytes - 1), 0)

@@ -23,7 +23,7 @@ from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.shape import Dims, row_major_strides
 from xlapy.support.records import Record
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
@@ -144,11 +144,6 @@ def _size(dims: Sequence[int], chosen: Sequence[int]) -> int:
     return math.prod(dims[dim] for dim in chosen)
 
 
-def strides_of(dims: Sequence[int]) -> list[int]:
-    """Of a row-major array."""
-    return [math.prod(dims[dim + 1 :]) for dim in range(len(dims))]
-
-
 def emit_transpose(
     k: KernelBuilder, plan: TransposePlan, source: Array, result: Array, begin: Value, end: Value
 ) -> None:
@@ -157,8 +152,8 @@ def emit_transpose(
     ix, dims = Indexing(k, 1), plan.dims
     outer = [dim for dim in range(len(dims)) if dim not in (*plan.fast, plan.slow)]
     columns_of_source = _size(dims, plan.fast)
-    source_strides = strides_of(dims)
-    strides = strides_of([dims[dim] for dim in plan.permutation])
+    source_strides = row_major_strides(dims)
+    strides = row_major_strides([dims[dim] for dim in plan.permutation])
     result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(dims))]
     width = memory_type(source.shape.type).bytes
     block = memory_type(source.shape.type, plan.lanes)

@@ -23,11 +23,11 @@ from xlapy.codegen.kernels.transpose import (
     block_lanes,
     has_streamed_blocks,
     line_lanes,
-    strides_of,
 )
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.target import Target
+from xlapy.hlo.shape import row_major_strides
 from xlapy_runtime.records import Record
 
 NUMBERS = (
@@ -60,7 +60,7 @@ def call_of_transpose(plan: TransposePlan, width: int) -> LibraryCall | None:
     if len(plan.fast) > 1 or len(outer) > LEVELS or width not in _TYPES:
         return None
     (fast,), dims = plan.fast, plan.dims
-    sources = [stride * width for stride in strides_of(dims)]
+    sources = [stride * width for stride in row_major_strides(dims)]
     results = _result_steps(plan, width)
     values = {
         "square": plan.square,
@@ -84,7 +84,7 @@ def call_of_transpose(plan: TransposePlan, width: int) -> LibraryCall | None:
 
 def _result_steps(plan: TransposePlan, width: int) -> list[int]:
     """From one element of each dimension of the operand to the next, in the result; backwards where it is reversed."""
-    strides = strides_of([plan.dims[dim] for dim in plan.permutation])
+    strides = row_major_strides([plan.dims[dim] for dim in plan.permutation])
     signs = [-1 if dim in plan.reversed else 1 for dim in range(len(plan.dims))]
     return [sign * width * strides[plan.permutation.index(dim)] for dim, sign in enumerate(signs)]
 

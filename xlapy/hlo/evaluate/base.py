@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -93,13 +93,7 @@ EVALUATORS: Registry[Evaluator] = Registry("reference semantics", OPS)
 
 def evaluator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function of the parameters of the op."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names:
-            EVALUATORS.add(name, _with_attributes(function))
-        return function
-
-    return register
+    return _registering(names, _with_attributes)
 
 
 def _with_attributes(function: Callable[..., Any]) -> Evaluator:
@@ -122,10 +116,17 @@ def _with_attributes(function: Callable[..., Any]) -> Evaluator:
 
 def elementwise(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function of the operands alone, computed in the wide type and rounded once to the result's."""
+    return _registering(names, _rounded_once)
+
+
+def _registering(
+    names: Sequence[str], adapted: Callable[[Callable[..., Any]], Evaluator]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator that registers what `adapted` makes of a function, and leaves the function as it is."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            EVALUATORS.add(name, _rounded_once(function))
+            EVALUATORS.add(name, adapted(function))
         return function
 
     return register

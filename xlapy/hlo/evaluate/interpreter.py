@@ -24,6 +24,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.verifier import verify_pairs, verify_processes
 from xlapy.support.errors import ArgumentError, ExecutionError, InternalError, OutOfMemoryError
 from xlapy.support.given import array_of, is_python_scalar, is_taken, represented, spelled
+from xlapy.support.wording import counted
 
 CustomCalls = Mapping[str, Callable[..., Any]]
 
@@ -41,12 +42,15 @@ class Interpreter:
         self.channels: dict[int, deque[Value]] = {}
 
     def infeed(self, process: int = 0) -> deque[Value]:
+        """What a process will read, next first."""
         return self.infeeds.setdefault(process, deque())
 
     def outfeed(self, process: int = 0) -> deque[Value]:
+        """What a process has written, oldest first."""
         return self.outfeeds.setdefault(process, deque())
 
     def channel(self, number: int) -> deque[Value]:
+        """The messages on a channel, oldest first."""
         return self.channels.setdefault(number, deque())
 
     def run(self, module: HloModule, *arguments: Any) -> Any:
@@ -246,8 +250,7 @@ def check_arguments(module: HloModule, arguments: Sequence[Any]) -> list[Value]:
     """The arguments as values of the parameters' shapes; raises ArgumentError."""
     parameters = module.entry.parameters
     if len(arguments) != len(parameters):
-        plural = "s" * (len(parameters) != 1)
-        raise ArgumentError(f"{module.name} takes {len(parameters)} argument{plural}, not {len(arguments)}")
+        raise ArgumentError(f"{module.name} takes {counted(len(parameters), 'argument')}, not {len(arguments)}")
     return [
         _argument(argument, parameter.shape, f"argument {number} ({parameter.name})")
         for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True))

@@ -8,15 +8,11 @@ from xlapy.hlo.attributes import ReplicaGroups, SourceTargetPairs
 from xlapy.hlo.ops.reductions import check_reduction
 from xlapy.hlo.ops.spec import ResultShape, Trait, Variadic, op
 from xlapy.hlo.process_groups import group_size
-from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
+from xlapy.hlo.shape import UNBOUNDED, Shape, Signature, shape_of_results
 from xlapy.support.errors import ShapeError
 
 COLLECTIVE = Trait.EFFECT | Trait.RUNTIME | Trait.COLLECTIVE | Trait.ASYNC
 ALL_PROCESSES = ReplicaGroups()
-
-
-def _operand_shape(operands: Sequence[Shape]) -> Shape:
-    return operands[0] if len(operands) == 1 else Shape.tuple([*operands])
 
 
 def _require_arrays(operands: Sequence[Shape], verb: str) -> None:
@@ -63,7 +59,7 @@ def _results(result: Shape, count: int) -> tuple[Shape, ...]:
 
 def _pair_of_start(operands: Sequence[Shape], result: Shape) -> Shape:
     """(operands, results), each a tuple only if there are several operands."""
-    return Shape.tuple([_operand_shape(operands), result])
+    return Shape.tuple([shape_of_results(operands), result])
 
 
 def _tuples_of_start(operands: Sequence[Shape], result: Shape) -> Shape:
@@ -105,7 +101,7 @@ def all_reduce(
     for shape in operands:
         check_reduction((shape.with_dims(()),), computation)
     _check_members(replica_groups, channel_id, use_global_device_ids, equal=False)
-    return _operand_shape([shape.without_layout() for shape in operands])
+    return shape_of_results([shape.without_layout() for shape in operands])
 
 
 def _check_gathered(operands: Sequence[Shape], result: Shape, dimension: int, size: int) -> None:
@@ -309,7 +305,7 @@ def collective_broadcast(
     """
     _require_arrays(operands, "broadcast")
     _check_members(replica_groups, channel_id, equal=False)
-    return _operand_shape([shape.without_layout() for shape in operands])
+    return shape_of_results([shape.without_layout() for shape in operands])
 
 
 @op(
@@ -339,4 +335,4 @@ def collective_permute(
             raise ShapeError(slug, f"the pairs {pairs} name a process twice on the same side")
     if any(process < 0 for pair in pairs for process in pair):
         raise ShapeError("positive-ids", f"the pairs {pairs} name a negative process")
-    return _operand_shape([shape.without_layout() for shape in operands])
+    return shape_of_results([shape.without_layout() for shape in operands])

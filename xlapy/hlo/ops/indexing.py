@@ -10,7 +10,7 @@ from xlapy.hlo.ops.checks import require_array
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.reductions import check_reduction
 from xlapy.hlo.ops.spec import PURE, Variadic, op
-from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
+from xlapy.hlo.shape import UNBOUNDED, Shape, Signature, shape_of_results
 from xlapy.support.errors import ShapeError
 
 
@@ -258,7 +258,7 @@ def scatter(
     check_reduction(inputs, update_computation)
     merged = common_dims(*inputs)
     results = [merged.with_type(shape.type).without_layout() for shape in inputs]
-    return results[0] if len(results) == 1 else Shape.tuple(results)
+    return shape_of_results(results)
 
 
 def _check_targets(operand: Shape, scatter_indices: Shape, numbers: ScatterDimensionNumbers) -> None:

@@ -6,7 +6,7 @@ from xlapy.hlo.element_types import FLOAT, INTEGER, PRED, S32
 from xlapy.hlo.ops.checks import check_dimension
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.spec import PURE, Variadic, op
-from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
+from xlapy.hlo.shape import UNBOUNDED, Shape, Signature, shape_of_results
 from xlapy.support.errors import ShapeError
 
 
@@ -38,7 +38,7 @@ def sort(inputs: Variadic, *, comparator: Signature, dimension: int, is_stable: 
         raise ShapeError("comparator-type", f"a computation of type {comparator} does not compare elements of {types}")
     merged = common_dims(*inputs)
     results = [merged.with_type(shape.type).without_layout() for shape in inputs]
-    return results[0] if len(results) == 1 else Shape.tuple(results)
+    return shape_of_results(results)
 
 
 @op("topk", traits=PURE, title="TopK")

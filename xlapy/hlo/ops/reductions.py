@@ -5,7 +5,7 @@ from __future__ import annotations
 from xlapy.hlo.ops.checks import check_dimensions, require_array
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.spec import PURE, Trait, Variadic, op
-from xlapy.hlo.shape import Shape, Signature
+from xlapy.hlo.shape import Shape, Signature, shape_of_results
 from xlapy.support.errors import ShapeError
 
 
@@ -67,7 +67,7 @@ def reduce(inputs: Variadic, init_values: Variadic, *, computation: Signature, d
     check_reduction(inputs, computation)
     merged = common_dims(*inputs)
     results = [merged.with_type(shape.type).without(*dimensions) for shape in inputs]
-    return results[0] if len(results) == 1 else Shape.tuple(results)
+    return shape_of_results(results)
 
 
 @op("map", traits=PURE | Trait.ELEMENTWISE, hlo_text={"computation": "to_apply"})

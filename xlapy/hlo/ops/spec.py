@@ -132,9 +132,11 @@ class OpSpec:
 
     @property
     def python_name(self) -> str:
+        """The name as Python spells it: `reduce_window`."""
         return self.name.replace("-", "_")
 
     def has(self, trait: Trait) -> bool:
+        """Whether it has a trait, or all of several."""
         return trait in self.traits
 
     def group(self, operands: Sequence[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from xlapy.hlo.element_types import PRED
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.reductions import check_init_values, check_inputs, check_reduction
 from xlapy.hlo.ops.spec import PURE, Variadic, op
-from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
+from xlapy.hlo.shape import UNBOUNDED, Shape, Signature, shape_of_results
 from xlapy.support.errors import ShapeError
 
 
@@ -73,7 +73,7 @@ def reduce_window(
     check_reduction(inputs, computation)
     dims = window_positions(merged.dims, window)
     results = [Shape.array(shape.type, dims, merged.dynamic) for shape in inputs]
-    return results[0] if len(results) == 1 else Shape.tuple(results)
+    return shape_of_results(results)
 
 
 def _check_not_reversed(window: Window) -> None:

@@ -58,6 +58,7 @@ from xlapy.support.errors import InternalError, ParseError
 from xlapy.support.protobuf import enumerated
 from xlapy.support.records import Record
 from xlapy.support.registry import Registry
+from xlapy.support.wording import excerpt
 
 Read = Callable[[InstructionProto], Any]
 Write = Callable[[InstructionProto, Any], None]
@@ -219,7 +220,7 @@ def _named(field: str, kind: type[Named], *keys: str) -> None:
         try:
             return kind(name) if name else None
         except ValueError:
-            raise ParseError(f"{name[:40]!r} is none of {', '.join(map(str, kind))}") from None
+            raise ParseError(f"{excerpt(name)!r} is none of {', '.join(map(str, kind))}") from None
 
     _add(read, lambda proto, value: setattr(proto, field, str(value) if value else ""), *keys)
 

@@ -41,6 +41,7 @@ from xlapy.support.errors import ParseError, ShapeError, XlaError
 from xlapy.support.naming import Names
 from xlapy.support.protobuf import decode
 from xlapy.support.source import suggestion
+from xlapy.support.wording import excerpt
 
 
 def module_from_bytes(data: bytes) -> HloModule:
@@ -144,7 +145,7 @@ class _Reader:
     ) -> Instruction:
         spec = OPS.get(proto.opcode)
         if spec is None:
-            raise ParseError(f"there is no operation {proto.opcode[:40]!r}{suggestion(proto.opcode, OPS)}")
+            raise ParseError(f"there is no operation {excerpt(proto.opcode)!r}{suggestion(proto.opcode, OPS)}")
         operands = [_numbered(instructions, number, "operand") for number in proto.operand_ids]
         called = [
             _numbered(self._computations, number, "called computation") for number in proto.called_computation_ids

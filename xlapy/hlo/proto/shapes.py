@@ -94,11 +94,13 @@ def _layout(proto: LayoutProto | None) -> Layout | None:
 
 
 def signature_to_proto(signature: Signature, names: Sequence[str] = ()) -> ProgramShapeProto:
+    """The message that says what a signature does, with the names of the parameters if they are given."""
     parameters = [shape_to_proto(parameter) for parameter in signature.parameters]
     return ProgramShapeProto(parameters, shape_to_proto(signature.result), list(names))
 
 
 def signature_from_proto(proto: ProgramShapeProto) -> Signature:
+    """The signature that a message describes; raises ParseError for one without a result."""
     if proto.result is None:
         raise ParseError("the shape of a program has no result")
     return Signature(tuple(map(shape_from_proto, proto.parameters)), shape_from_proto(proto.result))

@@ -9,6 +9,7 @@ from xlapy.hlo.text.lexer import Lexer
 from xlapy.support.errors import ParseError
 from xlapy.support.protobuf import enumerated
 from xlapy.support.source import Source
+from xlapy.support.wording import excerpt
 
 TYPES = ("replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced")
 """The kinds of shardings by their numbers."""
@@ -111,7 +112,7 @@ def _word(lexer: Lexer, proto: OpShardingProto) -> None:
 
 def _type(lexer: Lexer, word: str, start: int) -> int:
     if word not in TYPES:
-        raise lexer.error(f"{word[:40]!r} is no sharding", start)
+        raise lexer.error(f"{excerpt(word)!r} is no sharding", start)
     return TYPES.index(word)
 
 
@@ -144,7 +145,7 @@ def _listed(text: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:
-        raise ParseError(f"{text[:40]!r} is too large a number") from None
+        raise ParseError(f"{excerpt(text)!r} is too large a number") from None
 
 
 def _joined(numbers: list[int]) -> str:

@@ -13,6 +13,7 @@ from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
 from xlapy.hlo.specialize.base import Copy, Request, Specialized, is_dynamic_call, refuse_undetermined
 from xlapy.hlo.specialize.rules import RULES, copy_of_ordinary
 from xlapy.support.errors import ArgumentError, XlaError
+from xlapy.support.wording import counted
 
 
 def is_dynamic(module: HloModule) -> bool:
@@ -56,8 +57,8 @@ def specialize_to(module: HloModule, arguments: Sequence[Any]) -> HloModule:
     """The module for arguments (arrays, or nested tuples of them) of these shapes."""
     parameters = module.signature.parameters
     if len(arguments) != len(parameters):
-        plural = "s" * (len(parameters) != 1)
-        raise ArgumentError(f"{module.name} takes {len(parameters)} argument{plural}, and is given {len(arguments)}")
+        wanted = counted(len(parameters), "argument")
+        raise ArgumentError(f"{module.name} takes {wanted}, and is given {len(arguments)}")
     return specialize(module, [_closed(shape, value) for shape, value in zip(parameters, arguments, strict=True)])
 
 

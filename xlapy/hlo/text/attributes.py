@@ -37,6 +37,7 @@ from xlapy.hlo.text.shapes import parse_shape
 from xlapy.support.errors import InternalError
 from xlapy.support.records import Record
 from xlapy.support.registry import Registry
+from xlapy.support.wording import excerpt
 
 
 class Codec(Record):
@@ -117,7 +118,7 @@ def _enumeration(kind: type[Named]) -> Codec:
         try:
             return kind(word)
         except ValueError:
-            raise lexer.error(f"{word[:40]!r} is none of {', '.join(map(str, kind))}", start) from None
+            raise lexer.error(f"{excerpt(word)!r} is none of {', '.join(map(str, kind))}", start) from None
 
     return Codec(read, str)
 
@@ -172,7 +173,7 @@ def _read_padding(lexer: Lexer) -> tuple[PaddingDimension, ...]:
     for part in parts:
         match = _PADDING.fullmatch(part)
         if match is None:
-            raise lexer.error(f"{part[:40]!r} is not a padding: expected low_high or low_high_interior", start)
+            raise lexer.error(f"{excerpt(part)!r} is not a padding: expected low_high or low_high_interior", start)
         dimensions.append(PaddingDimension(int(match[1]), int(match[2]), int(match[3] or 0)))
     return tuple(dimensions)
 
@@ -214,7 +215,7 @@ def _read_window(lexer: Lexer) -> Window:
             numbers = part.split("_")
             if len(numbers) != len(fields) or not all(re.fullmatch(r"-?\d{1,18}", number) for number in numbers):
                 form = "low_high" if len(fields) == 2 else "a number"
-                raise lexer.error(f"{part[:40]!r} is not {form}, for each dimension of the window", start)
+                raise lexer.error(f"{excerpt(part)!r} is not {form}, for each dimension of the window", start)
             for field, number in zip(fields, numbers, strict=True):
                 columns.setdefault(field, []).append(int(number))
         lexer.accept(",")
@@ -304,7 +305,7 @@ def _read_iota_groups(lexer: Lexer) -> tuple[tuple[int, ...], ...]:
     try:
         groups, dims, permutation = ([int(n) for n in part.split(",")] if part else [] for part in match.groups())
     except ValueError:
-        raise lexer.error(f"{match[0].strip()[:40]!r} is not a list of groups", start) from None
+        raise lexer.error(f"{excerpt(match[0].strip())!r} is not a list of groups", start) from None
     try:
         return iota_groups(groups, dims, permutation)
     except ValueError as error:

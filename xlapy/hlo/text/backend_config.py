@@ -16,6 +16,7 @@ from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.text.lexer import Lexer
 from xlapy.support.errors import ParseError
 from xlapy.support.source import Source
+from xlapy.support.wording import excerpt
 
 _ESCAPE = re.compile(rb"\\([0-7]{3}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
@@ -84,7 +85,7 @@ def custom_call_config(text: str, version: CustomCallApiVersion) -> bytes | dict
     try:
         return read_backend_config(config.decode() or "{}")
     except UnicodeDecodeError:
-        raise ParseError(f"backend_config {text[:60]}: a typed custom call takes named values, not bytes") from None
+        raise ParseError(f"backend_config {excerpt(text)}: a typed custom call takes named values, not bytes") from None
 
 
 def read_backend_config(text: str) -> bytes | dict[str, Any]:
@@ -100,7 +101,7 @@ def read_backend_config(text: str) -> bytes | dict[str, Any]:
     except ValueError:
         value = _Reader(text).whole()
     if not isinstance(value, dict):
-        raise ParseError(f"backend_config is neither a string nor a dictionary: {text[:60]}")
+        raise ParseError(f"backend_config is neither a string nor a dictionary: {excerpt(text)}")
     return dict(_frozen(value))
 
 
@@ -143,7 +144,7 @@ def typed_config(text: str) -> dict[str, Attribute]:
     except ValueError:
         value = _TypedReader(content).whole()
     if value[0] != "dictionary":
-        raise ParseError(f"backend_config is no dictionary: {text[:60]}")
+        raise ParseError(f"backend_config is no dictionary: {excerpt(text)}")
     return dict(value[2])
 
 
@@ -162,7 +163,7 @@ def _untyped(values: Sequence[Any]) -> str:
     for kind, name in ((bool, "pred"), (int, "s64"), (int | float, "f64")):
         if all(isinstance(value, kind) for value in values):
             return name
-    raise ParseError(f"backend_config has a list of values that are not all numbers: {str(values)[:60]}")
+    raise ParseError(f"backend_config has a list of values that are not all numbers: {excerpt(str(values))}")
 
 
 _INTEGER = re.compile(r"([su]?)i([0-9]+)")
@@ -195,7 +196,7 @@ class _Reader:
 
     def _error(self, expected: str) -> ParseError:
         rest = self._text[self._position :].strip()
-        return ParseError(f"backend_config {self._text[:60]}: expected {expected}, found {rest[:30]!r}")
+        return ParseError(f"backend_config {excerpt(self._text)}: expected {expected}, found {excerpt(rest)!r}")
 
     def _next(self, expected: str) -> re.Match[str]:
         match = _TOKEN.match(self._text, self._position)
@@ -294,7 +295,7 @@ def _number(text: str) -> Any:
     try:
         return int(text, 0) if text.lstrip("+-").isdecimal() or "x" in text else float(text)
     except ValueError:
-        raise ParseError(f"backend_config: {text[:30]!r} is not a number") from None
+        raise ParseError(f"backend_config: {excerpt(text)!r} is not a number") from None
 
 
 def mlir_string(literal: str) -> str:

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from xlapy.support.errors import ParseError
 from xlapy.support.source import Source
+from xlapy.support.wording import excerpt
 
 # Not one possessive group: Python 3.11.2 lets such a group end in the middle of an open comment.
 SPACE = r"[ \t\r\n\f\v]*+(?:(?://[^\n]*+|/\*(?s:.*?)\*/)[ \t\r\n\f\v]*+)*"
@@ -62,7 +63,7 @@ class Lexer:
         if text.startswith("/*", position):
             raise self.error("this comment is never closed")
         match = _PLAIN.match(text, position)
-        found = match[0][:40] if match else text[position]
+        found = excerpt(match[0]) if match else text[position]
         raise self.error(f"expected {what}, found {found!r}")
 
     # -- symbols ---------------------------------------------------------------------------------------------------

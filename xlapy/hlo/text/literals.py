@@ -18,6 +18,7 @@ from xlapy.hlo.literal import Literal
 from xlapy.hlo.rounding import rounded
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.lexer import Lexer
+from xlapy.support.wording import counted, excerpt
 
 _BODY = re.compile(r"(?:[^()]++|\([^()]*+\))*+(?=\))")
 _PARENTHESIS = re.compile(r"[()]")
@@ -164,7 +165,7 @@ class _Reader:
         return Literal(values.reshape(shape.dims), shape.without_layout().static())
 
     def _wrong_structure(self, shape: Shape, start: int) -> NoReturn:
-        values = f"{shape.size} element{'s' * (shape.size != 1)}"
+        values = counted(shape.size, "element")
         if shape.is_scalar:
             values = "(real, imaginary)" if shape.type.is_complex else "one number"
         self._fail(f"expected a literal of shape {shape.without_layout()}: {values}, in braces by dimension", start)
@@ -231,9 +232,9 @@ def _integers(element_type: ElementType, flat: str, parts: Sequence[str]) -> np.
     for index, part in enumerate(parts):
         digits = part.strip()
         if not re.fullmatch(r"[-+]?[0-9]+", digits):
-            return index, f"{digits[:40]!r} is not an integer"
+            return index, f"{excerpt(digits)!r} is not an integer"
         if len(digits) > 25 or not low <= int(digits) <= high:
-            return index, f"{digits[:40]} is out of range for {element_type}: {low} to {high}"
+            return index, f"{excerpt(digits)} is out of range for {element_type}: {low} to {high}"
     return 0, "this is not a list of integers"
 
 
@@ -246,13 +247,13 @@ def _floats(element_type: ElementType, flat: str, parts: Sequence[str]) -> np.nd
     except ValueError:
         for index, part in enumerate(parts):
             if not re.fullmatch(r"\s*[-+]?(?:inf|nan(?::[0-9a-f]+)?|[0-9.]+(?:e[-+]?[0-9]+)?)\s*", part, re.I):
-                return index, f"{part.strip()[:40]!r} is not a number"
+                return index, f"{excerpt(part.strip())!r} is not a number"
         return 0, "this is not a list of numbers"
     values = rounded(wide, element_type)
     lost = np.flatnonzero(~_represented(values, wide, element_type)).tolist()
     lost += [index for index in np.flatnonzero(np.isinf(wide)).tolist() if "inf" not in parts[index].lower()]
     if lost:
-        return lost[0], f"{parts[lost[0]].strip()[:40]} is out of range for {element_type}"
+        return lost[0], f"{excerpt(parts[lost[0]].strip())} is out of range for {element_type}"
     for index in np.flatnonzero(np.isnan(wide)).tolist():
         text = parts[index].strip()
         if text != "nan":
@@ -300,13 +301,13 @@ def _set_nan(value: np.ndarray[Any, Any], text: str, element_type: ElementType) 
     """Writes the NaN spelled `text` (sign, payload) bit for bit; returns what is wrong with it, if anything."""
     match = _EXACT_NAN.fullmatch(text)
     if match is None:
-        return f"{text[:40]!r} is not a number"
+        return f"{excerpt(text)!r} is not a number"
     standard, sign, mantissa = _nan_bits(element_type)
     bits = standard
     if match[2]:
         payload = int(match[2], 16)
         if payload > mantissa or not payload:
-            return f"NaN payload 0x{match[2][:40]} is out of range for {element_type}"
+            return f"NaN payload 0x{excerpt(match[2])} is out of range for {element_type}"
         bits = standard & ~mantissa | payload
     if match[1] == "-":
         bits ^= sign

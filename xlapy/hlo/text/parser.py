@@ -25,6 +25,7 @@ from xlapy.hlo.text.records import ComputationRecord, InstructionRecord, ModuleR
 from xlapy.support.collection import paused_collection
 from xlapy.support.errors import ParseError, ShapeError, XlaError
 from xlapy.support.naming import Names
+from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.source import Source, suggestion
 
 
@@ -60,30 +61,17 @@ class _Builder:
 
     def _callees_first(self) -> list[ComputationRecord]:
         """Every computation behind those that it calls."""
-        order: list[ComputationRecord] = []
-        done: set[str] = set()
-        for start in self._records.computations.values():
-            if start.name in done:
-                continue
-            stack = [(start, self._callees(start))]
-            active = {start.name}
-            while stack:
-                record, rest = stack[-1]
-                for callee, offset in rest:
-                    if callee.name in active:
-                        raise self._source.error(f"computation {callee.name!r} calls itself", offset)
-                    if callee.name not in done:
-                        stack.append((callee, self._callees(callee)))
-                        active.add(callee.name)
-                        break
-                else:
-                    stack.pop()
-                    active.discard(record.name)
-                    done.add(record.name)
-                    order.append(record)
-        return order
+        computations = self._records.computations
+        try:
+            names = post_order(computations, lambda name: (callee for callee, _ in self._calls(computations[name])))
+        except CycleError as cycle:
+            calls = self._calls(computations[cycle.source])
+            offset = next(offset for callee, offset in calls if callee == cycle.target)
+            raise self._source.error(f"computation {cycle.target!r} calls itself", offset) from None
+        return [computations[name] for name in names]
 
-    def _callees(self, record: ComputationRecord) -> Iterator[tuple[ComputationRecord, int]]:
+    def _calls(self, record: ComputationRecord) -> Iterator[tuple[str, int]]:
+        """The names of the computations that one calls, and where; all of them are there."""
         computations = self._records.computations
         for instruction in record.instructions:
             for name, offset in instruction.called:
@@ -92,7 +80,7 @@ class _Builder:
                     if not name:
                         message = f"{instruction.spec.name} calls a computation that is not given"
                     raise self._source.error(message, offset)
-                yield computations[name], offset
+                yield name, offset
 
     def _computation(self, record: ComputationRecord) -> Computation:
         computation = Computation(record.name)

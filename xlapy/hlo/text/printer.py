@@ -13,12 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 from xlapy.hlo.element_types import PRED
-from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
+from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig, no_module
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.attributes import LITERAL, alias_to_text, donor_to_text, metadata_to_text
 from xlapy.hlo.text.op_keys import TextField, op_text
-from xlapy.support.errors import ArgumentError
 from xlapy.support.naming import Names
 from xlapy.support.records import Record
 from xlapy.support.registry import Registry
@@ -47,9 +46,7 @@ def to_text(
     if isinstance(what, Computation):
         return "".join(line + "\n" for line in printer.computation(what, ""))
     if not isinstance(what, Instruction):
-        raise ArgumentError(
-            f"an HloModule is written as text, not a {type(what).__name__}; xlapy.load makes one of any program"
-        )
+        raise no_module(what, "written as text")
     return printer.instruction(what)
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import ParseError
 from xlapy.support.records import Record
+from xlapy.support.wording import counted
 
 MANY = 1 << 30
 
@@ -108,18 +109,14 @@ def check_arity(operation: Operation) -> None:
     operands, regions, results = len(operation.operands), len(operation.regions), len(operation.result_types)
     if not arity.least <= operands <= arity.most:
         few = "at least " if arity.most == MANY else ""
-        raise ParseError(f"{operation.name} takes {few}{_counted(arity.least, 'operand')}, but has {operands}")
+        raise ParseError(f"{operation.name} takes {few}{counted(arity.least, 'operand')}, but has {operands}")
     if arity.regions not in (None, regions):
-        raise ParseError(f"{operation.name} has {_counted(arity.regions or 0, 'region')}, not {regions}")
+        raise ParseError(f"{operation.name} has {counted(arity.regions or 0, 'region')}, not {regions}")
     if arity.results not in (None, results):
-        raise ParseError(f"{operation.name} has {_counted(arity.results or 0, 'result')}, not {results}")
+        raise ParseError(f"{operation.name} has {counted(arity.results or 0, 'result')}, not {results}")
 
 
 @lru_cache(maxsize=1024)  # a text may name anything
 def _arity_of(name: str) -> Arity | None:
     dialect, _, mnemonic = name.partition(".")
     return _ARITIES_ELSEWHERE.get(name) if dialect in _OTHER_DIALECTS else _ARITIES.get(mnemonic)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -7,7 +7,7 @@ from typing import Any
 
 from xlapy.hlo.attributes import ReplicaGroups, SourceTargetPairs
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import shape_of_results
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integer_table
 from xlapy.stablehlo.convert.reductions import promoted
 from xlapy.stablehlo.tree import Operation
@@ -28,7 +28,7 @@ def reduce_scatter(body: Body, operation: Operation) -> Instruction:
         "reduce-scatter",
         *_reduced(body, operation),
         called=body.called,
-        shape=_packed_shape(operation.result_types),
+        shape=shape_of_results(operation.result_types),
         dimension=attribute(operation, "scatter_dimension", int),
         **reducing_group(operation),
     )
@@ -47,14 +47,10 @@ def all_gather(body: Body, operation: Operation) -> Instruction:
     return body.add(
         "all-gather",
         *body.operands(operation),
-        shape=_packed_shape(operation.result_types),
+        shape=shape_of_results(operation.result_types),
         dimension=attribute(operation, "all_gather_dim", int),
         **reducing_group(operation),
     )
-
-
-def _packed_shape(shapes: Sequence[Shape]) -> Shape:
-    return shapes[0] if len(shapes) == 1 else Shape.tuple(shapes)
 
 
 @converts("stablehlo.all_to_all")

@@ -6,7 +6,7 @@ from typing import Any
 
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.shape import TOKEN, Shape, shape_of_results
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import ShapeError
@@ -17,7 +17,7 @@ DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
 
 @converts("stablehlo.infeed")
 def infeed(body: Body, operation: Operation) -> Instruction:
-    data = packed_shape(_all_but_token(operation))
+    data = shape_of_results(_all_but_token(operation))
     config = attribute(operation, "infeed_config", str, "")
     received = body.add("infeed", *body.operands(operation), shape=Shape.tuple([data, TOKEN]), infeed_config=config)
     return _flattened(body, received, len(operation.result_types))
@@ -40,7 +40,7 @@ def send(body: Body, operation: Operation) -> Instruction:
 @converts("stablehlo.recv")
 def recv(body: Body, operation: Operation) -> Instruction:
     channel = _channel(operation)
-    data = packed_shape(_all_but_token(operation))
+    data = shape_of_results(_all_but_token(operation))
     shape = Shape.tuple([data, Shape.scalar(U32), TOKEN])
     started = body.add("recv", *body.operands(operation), shape=shape, **channel)
     return _flattened(body, body.add("recv-done", started, **channel), len(operation.result_types))
@@ -61,10 +61,6 @@ def _all_but_token(operation: Operation) -> tuple[Shape, ...]:
 
 _RECEIVING = {"infeed": ("C1", "C2", "C3"), "recv": ("C2", "C3", "C4")}
 """Labels: there are results, arrays, and at last a token."""
-
-
-def packed_shape(shapes: tuple[Shape, ...]) -> Shape:
-    return shapes[0] if len(shapes) == 1 else Shape.tuple(shapes)
 
 
 def _flattened(body: Body, received: Instruction, count: int) -> Instruction:

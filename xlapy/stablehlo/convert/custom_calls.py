@@ -20,12 +20,11 @@ from xlapy.hlo.element_types import F32, F64, S32, U32, U64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS
-from xlapy.hlo.shape import Layout, Shape
+from xlapy.hlo.shape import Layout, Shape, shape_of_results
 from xlapy.hlo.specialize import DYNAMIC
 from xlapy.hlo.text.backend_config import quoted
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
-from xlapy.stablehlo.convert.communication import packed_shape
 from xlapy.stablehlo.convert.deferred import defer
 from xlapy.stablehlo.tree import Attributes, Operation, Symbol
 from xlapy.support.errors import ParseError
@@ -85,7 +84,7 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
         "custom-call",
         *operands,
         called=_called_computations(body, operation),
-        shape=packed_shape(_laid_out(operation, "result_layouts", results)),
+        shape=shape_of_results(_laid_out(operation, "result_layouts", results)),
         target=target,
         has_side_effect=attribute(operation, "has_side_effect", bool, False),
         api_version=_api_version(operation),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Shape, shape_of_results
 from xlapy.hlo.specialize import DYNAMIC, DynamicCall, Known
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, Converter, converts
@@ -20,6 +20,7 @@ from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.reader import read_attribute
 from xlapy.stablehlo.tree import Attributes, Operation
 from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.support.wording import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def defer(
         "custom-call",
         *operands,
         called=called,
-        shape=results[0] if len(results) == 1 else Shape.tuple(results),
+        shape=shape_of_results(results),
         target=target,
         has_side_effect=not results,
         api_version=CustomCallApiVersion.TYPED_FFI,
@@ -136,7 +137,7 @@ def config_attributes(instruction: Instruction) -> Attributes:
         return {}
     attributes = read_attribute(config)
     if not isinstance(attributes, dict):
-        raise ParseError(f"the backend_config of {instruction.name} is not a set of attributes: {config[:60]}")
+        raise ParseError(f"the backend_config of {instruction.name} is not a set of attributes: {excerpt(config)}")
     return attributes
 
 
