@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -20,6 +21,9 @@ from benchmarks.measure import OURS, QUICK, Bench, Outcome, Plan, run_all
 from benchmarks.workload import Case, cases
 from xlapy.report import limits
 
+INTERRUPTED = 130
+"""What a shell says of a command that Ctrl-C ended."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
@@ -34,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print()
     print("\n".join(report.summary(run)))
     _write(run, options)
+    if len(run.outcomes) < len(chosen):
+        print(f"interrupted: {len(run.outcomes)} of {len(chosen)} cases were measured", file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 
@@ -95,19 +102,20 @@ def _measure(chosen: Sequence[Case], options: argparse.Namespace) -> report.Run:
     outcomes: list[Outcome] = []
     with Bench(options.engines, plan, reached, core) as bench:
         table = report.columns(bench.opponents, fresh_processes=plan.fresh_processes)
-        for outcome in run_all(
-            bench, chosen, lambda number, total, case: _show_progress(f"{number}/{total} {case.name}")
-        ):
-            _clear_progress()
-            if not outcomes or outcomes[-1].case.workload.family != outcome.case.workload.family:
-                print(f"\n{outcome.case.workload.family}\n{report.header_line(table)}")
-            print(report.line(outcome, table), flush=True)
-            outcomes.append(outcome)
+        with contextlib.suppress(KeyboardInterrupt):  # what has been measured by then is told
+            for outcome in run_all(
+                bench, chosen, lambda number, total, case: _show_progress(f"{number}/{total} {case.name}")
+            ):
+                _clear_progress()
+                if not outcomes or outcomes[-1].case.workload.family != outcome.case.workload.family:
+                    print(f"\n{outcome.case.workload.family}\n{report.header_line(table)}")
+                print(report.line(outcome, table), flush=True)
+                outcomes.append(outcome)
         unavailable, opponents = bench.unavailable, bench.opponents
     foreign = [outcome.disturbance.foreign_cores for outcome in outcomes if outcome.disturbance]
     run = report.Run(
         describe(), plan, options.pin, opponents, unavailable, reached, before, Load.now(),
-        sum(foreign) / len(foreign), outcomes,
+        sum(foreign) / max(len(foreign), 1), outcomes,
     )  # fmt: skip
     print()
     print("\n".join([*report.machine_lines(run), f"took {time.perf_counter() - began:.0f} s"]))
@@ -128,7 +136,8 @@ def _write(run: report.Run, options: argparse.Namespace) -> None:
         from benchmarks.plot import draw
 
         draw(run.outcomes, options.plot)
-    if options.page and (options.only or options.family):
+    is_part = options.only or options.family or len(run.outcomes) < len(_chosen_cases(options))
+    if options.page and is_part:
         print(f"{options.page} is left as it is: only part of the suite was run")
     elif options.page:
         report.write_page(options.page, run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -156,6 +157,7 @@ def changed_environment(changes: Mapping[str, str]) -> Iterator[None]:
 def serve(connection: Connection, name: str, core: int | None, environment: Mapping[str, str], forked: bool) -> None:
     """What the process runs: answers commands until it is told to stop or the pipe closes."""
     os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the measuring process, which then closes the pipe
     pin(core)
     if forked:
         take_own_pages()
@@ -163,7 +165,7 @@ def serve(connection: Connection, name: str, core: int | None, environment: Mapp
     while True:
         try:
             command, *arguments = connection.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         if command == "stop":
             return

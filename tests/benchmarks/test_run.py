@@ -6,20 +6,23 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import main
+from benchmarks.__main__ import INTERRUPTED, main
 from benchmarks.machine import has_running_thread
-from benchmarks.measure import QUICK, Bench
+from benchmarks.measure import QUICK, Bench, Outcome, Progress, run_all
 from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
 from benchmarks.workload import Case
 from benchmarks.workloads import find
 from xlapy.report.limits import Limits, Pair
 
 pytest.importorskip("jax")
+
+ANY_LIMITS = Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)
 
 
 def test_a_quick_run_measures_and_compares_both_engines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +44,7 @@ def test_a_quick_run_measures_and_compares_both_engines(tmp_path: Path, capsys: 
 
 def test_the_machine_takes_turns_where_its_limits_hold() -> None:
     plan = replace(QUICK, pairs=2)
-    with Bench([], plan, Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)) as bench:
+    with Bench([], plan, ANY_LIMITS) as bench:
         product, small = (
             bench.run(Case(find(family, name), size))
             for family, name, size in (("dot", "f32", "64"), ("movement", "transpose", "small"))
@@ -54,7 +57,7 @@ def test_the_machine_takes_turns_where_its_limits_hold() -> None:
 
 def test_new_processes_compile_with_nothing_and_with_everything_cached() -> None:
     plan = replace(QUICK, pairs=1, fresh_processes=True)
-    with Bench([], plan, Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)) as bench:
+    with Bench([], plan, ANY_LIMITS) as bench:
         compilation = bench.run(Case(find("dispatch", "add_4_elements"), "small")).compilation
     assert compilation.nothing_cached is not None
     assert compilation.all_cached is not None
@@ -86,6 +89,23 @@ def test_a_partial_run_leaves_the_page_alone(tmp_path: Path, capsys: pytest.Capt
     assert main(["--list", "--only", "dispatch"]) == 0
     assert "dispatch/add_4_elements/small" in capsys.readouterr().out
     assert "old" in page.read_text()
+
+
+def test_what_was_measured_before_an_interruption_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(bench: Bench, cases: Sequence[Case], progress: Progress) -> Iterator[Outcome]:
+        yield next(run_all(bench, cases, progress))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchmarks.__main__.run_all", interrupted)
+    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
+    data = tmp_path / "run.json"
+    assert main(["--quick", "--family", "dispatch", "--engines", "", "--json", str(data)]) == INTERRUPTED
+    printed, errors = capsys.readouterr()
+    assert "geometric means" in printed
+    assert "interrupted: 1 of " in errors
+    assert len(json.loads(data.read_text())["cases"]) == 1
 
 
 def test_an_unknown_engine_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
