@@ -19,8 +19,10 @@ help:
 demo: $(VENV)/installed-examples
 	$(RUN) -m examples.digits $(ARGS)
 
+# Both workers take neighbouring tests, so that what a file prepares is prepared once, and steal from each other at the
+# end. Byte code is kept even where the surroundings say otherwise: some hundred tests start an interpreter of their own.
 test: $(VENV)/installed-test
-	$(RUN) -m pytest -n 2 $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(VENV)/installed-test
 	$(RUN) -m ruff check .

@@ -4,9 +4,13 @@ import signal
 
 import pytest
 
+from tests.support.xla_flags import use_quick_xla
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes many seconds; left out unless asked for with `-m slow`")
+    if "not slow" in config.option.markexpr:  # slow tests have the time to see what XLA's users see
+        use_quick_xla()  # before anything imports JAX

@@ -73,11 +73,11 @@ def test_a_loop_over_matrices_stops(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_program_without_loops_stops(threads: int) -> None:
-    """Between kernels: 2000 products of matrices, one behind the other."""
+    """Between kernels: 500 products of matrices, one behind the other."""
     body = """
     def function(x):
         y = x
-        for _ in range(2000):
+        for _ in range(500):
             y = x @ y
         return y
     interrupted(xlapy.compile(recorded(function, MATRIX), OPTIONS), ONE)
@@ -104,7 +104,7 @@ def test_a_handler_that_raises_nothing_stops_nothing() -> None:
     signal.signal(signal.SIGINT, lambda *_: seen.append(1))
     def function(x):
         y = x
-        for _ in range(50):
+        for _ in range(10):
             y = x @ y
         return y
     run = xlapy.compile(recorded(function, MATRIX), OPTIONS)

@@ -17,6 +17,7 @@ import xlapy
 from tests.hlo.text.test_xla_reads_our_text import hlo_options, logical, through_xla
 from tests.stablehlo.breadth import PROGRAMS
 from tests.stablehlo.structure import structure
+from tests.support.xla_flags import usual_fusions
 from xlapy import stablehlo
 from xlapy.hlo import text as hlo_text
 from xlapy.hlo.graph import HloModule
@@ -33,7 +34,7 @@ def lowered(name: str) -> Any:
 
 @cache
 def compiled(name: str) -> Any:
-    return lowered(name).compile()
+    return lowered(name).compile(usual_fusions())
 
 
 @cache

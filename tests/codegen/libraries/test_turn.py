@@ -88,7 +88,7 @@ def test_results_past_the_caches_of_sources_anywhere_in_memory(dtype: str, name:
     first = -memory.ctypes.data % 64 // width
     for offset in (0, 1, 64 // width - 1):
         source = memory[first + offset :][: rows * columns].reshape(rows, columns)
-        np.testing.assert_array_equal(compiled(source), source.T)
+        assert np.array_equal(compiled(source), source.T)  # looks once at these large arrays
 
 
 @pytest.mark.parametrize(("dtype", "name"), [("u1", "u8"), ("u2", "u16"), ("f4", "f32"), ("f8", "f64")])

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.corpus import corpus
 from tests.hlo.text.samples import EVERYTHING
+from tests.support.xla_flags import usual_fusions
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.proto import module_from_bytes, module_to_bytes, shape_from_proto, shape_to_proto
@@ -105,7 +106,7 @@ def test_programs_of_jax_before_and_after_xlas_passes() -> None:
     assert canonical(again.get_hlo_module()) == canonical(computation.get_hlo_module())  # type: ignore[attr-defined]
     assert any(instruction.metadata.source_line for instruction in module.entry)
 
-    (optimized,) = lowered.compile().runtime_executable().hlo_modules()
+    (optimized,) = lowered.compile(usual_fusions()).runtime_executable().hlo_modules()
     read = module_from_bytes(optimized.as_serialized_hlo_module_proto())
     assert read.config.is_scheduled
     assert any(instruction.opcode == "fusion" for instruction in read.entry)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.support.xla_flags import usual_fusions
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.text import parse, structural_equal, to_text
 from xlapy.hlo.verifier import verify
@@ -28,7 +29,7 @@ def dumps() -> tuple[str, str, str, tuple, list]:
     arguments = tuple(generator.normal(size=(4, 4)).astype(np.float32) for _ in range(2))
     lowered = jax.jit(step).lower(*arguments)
     before = lowered.compiler_ir("hlo")
-    compiled = lowered.compile()
+    compiled = lowered.compile(usual_fusions())
     return before.as_hlo_text(), before.as_hlo_module().to_string(), compiled.as_text(), arguments, compiled(*arguments)
 
 

@@ -10,6 +10,7 @@ from jax import lax
 
 import xlapy
 from tests.stablehlo import test_jax_programs as programs
+from tests.support.xla_flags import usual_fusions
 from xlapy.hlo.text import parse, structural_equal, to_text
 from xlapy.hlo.verifier import verify
 from xlapy.support.errors import ExecutionError, ParseError
@@ -63,7 +64,7 @@ BATCH = [
 def test_dumps_run(function, arguments, optimized: bool) -> None:
     arguments = [np.asarray(argument) for argument in arguments]
     lowered = jax.jit(function, keep_unused=True).lower(*arguments)
-    compiled = lowered.compile()
+    compiled = lowered.compile(usual_fusions() if optimized else {})
     text = compiled.as_text() if optimized else lowered.as_text(dialect="hlo")
     module = parse(text)
     verify(module)
@@ -85,7 +86,7 @@ def test_a_library_that_we_do_not_have_is_named() -> None:
 
 
 def test_values_that_were_left_out_are_named() -> None:
-    text = jax.jit(programs.constants).lower().compile().as_text()
+    text = jax.jit(programs.constants).lower().compile(usual_fusions()).as_text()
     with pytest.raises(ParseError, match="elided"):
         parse(text)
 

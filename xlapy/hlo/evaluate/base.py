@@ -135,7 +135,7 @@ def _registering(
 def _rounded_once(function: Callable[..., Any]) -> Evaluator:
     def call(instruction: Instruction, operands: list[Any]) -> Any:
         with np.errstate(all="ignore"):
-            computed = function(*(widen(operand) for operand in align(*operands)))
+            computed = function(*map(widen, align(*operands)))
         return narrow(computed, instruction.shape.type)
 
     return call

@@ -109,6 +109,8 @@ def check_value(value: Value, shape: Shape, source: str) -> Value:
 
 def fits(array: Array, shape: Shape) -> bool:
     """Whether the sizes of an array are those of `shape`, or within its bounds."""
+    if array.shape == shape.dims:  # as nearly always
+        return True
     return array.ndim == shape.rank and all(
         size == dim or (shape.is_dynamic_dim(position) and (size <= dim or dim < 0))
         for position, (size, dim) in enumerate(zip(array.shape, shape.dims, strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ def _execution(computation: Computation, arguments: Sequence[Value]) -> Generato
             operands = [values[operand] for operand in instruction.operands]
             try:
                 value = EVALUATORS[instruction.opcode](instruction, operands)
-                if isinstance(value, Generator):
+                if isinstance(value, GeneratorType):
                     value = yield from value
             except MemoryError as error:
                 raise OutOfMemoryError(f"no memory to evaluate {instruction}: {error}") from None

@@ -6,6 +6,7 @@ once, at the end of an operation.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,14 @@ def wide_dtype(narrow: ElementType) -> np.dtype[Any]:
 
 def widen(array: Array) -> Array:
     """The same numbers in the dtype in which they are computed."""
-    return array.astype(wide_dtype(element_type(array)), copy=False)
+    wide = _computed_in(array.dtype)
+    return array if array.dtype is wide else array.astype(wide, copy=False)
+
+
+@cache
+def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Looked up for every operand of every step: folds of long rows by a region are many of those, on few elements."""
+    return wide_dtype(element_type_of(dtype))
 
 
 def narrow(array: Array, target: ElementType) -> Array:

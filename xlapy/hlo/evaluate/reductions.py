@@ -59,17 +59,19 @@ def fold_by_one(operation: Instruction, rows: Array, init: Array) -> Array:
 def fold(rows: Sequence[Array], init_values: Sequence[Array], computation: Computation) -> Steps:
     """Folds the first dimension of several arrays together, element after element."""
     running = tuple(np.broadcast_to(init, row.shape[1:]) for row, init in zip(rows, init_values, strict=True))
-    for position in range(len(rows[0])):
-        running = yield from apply(computation, (*running, *(row[position] for row in rows)))
+    if applies_to_arrays(computation):
+        for elements in zip(*rows, strict=True):
+            running = _apply_at_once(computation, (*running, *elements))
+        return running
+    for elements in zip(*rows, strict=True):
+        running = yield from apply(computation, (*running, *elements))
     return running
 
 
 def apply(computation: Computation, arguments: Sequence[Array]) -> Generator[Run, Value, tuple[Array, ...]]:
     """A scalar computation at every index of its arguments: one array for each of its results."""
     if applies_to_arrays(computation):
-        results = apply_to_arrays(computation, arguments)
-        results = results if isinstance(results, tuple) else (results,)
-        return tuple(np.broadcast_to(result, arguments[0].shape) for result in results)
+        return _apply_at_once(computation, arguments)
     shape = computation.root.shape
     results = tuple(
         np.empty(arguments[0].shape, part.type.dtype) for part in (shape.parts if shape.is_tuple else (shape,))
@@ -79,6 +81,13 @@ def apply(computation: Computation, arguments: Sequence[Array]) -> Generator[Run
         for result, value in zip(results, values if shape.is_tuple else (values,), strict=True):
             result[index] = value
     return results
+
+
+def _apply_at_once(computation: Computation, arguments: Sequence[Array]) -> tuple[Array, ...]:
+    results = apply_to_arrays(computation, arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    shape = arguments[0].shape
+    return tuple(result if result.shape == shape else np.broadcast_to(result, shape) for result in results)
 
 
 @evaluator("map")
