@@ -17,13 +17,16 @@ from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.arrays import FETCHED_AHEAD
+from xlapy.codegen.kernels.makers.base import Kernel, kernel_of_fold
+from xlapy.codegen.kernels.tasks import LONG_TASK_BYTES
 from xlapy.codegen.kernels.wide_blocks import FEW_BLOCKS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
 from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
 from xlapy.codegen.libraries.fold_problem import NUMBERS
-from xlapy.codegen.target import host_target
+from xlapy.codegen.libraries.fold_rows import TOGETHER
+from xlapy.codegen.target import host_target, reference_target
 from xlapy.hlo.element_types import F32, F64, ElementType
 
 COMBINERS = {"add": ops.Add, "multiply": ops.Mul, "maximum": ops.Max, "minimum": ops.Min}
@@ -212,6 +215,49 @@ def test_rows_about_as_large_as_a_cache_are_folded_in_the_order_of_kernels(
     from_kernel = xlapy.compile(module)
     assert not libraries_of(from_kernel)
     assert_same(from_library(*arrays), from_kernel(*arrays))
+
+
+@pytest.mark.parametrize("dims", [(1031, 301), (515, 1024), (7, 100_003)])
+def test_rows_side_by_side_are_folded_in_the_order_of_kernels(
+    dims: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of them a task has, and however many are left over."""
+    types = [type for type in TYPES if type.bytes * dims[0] * dims[1] > host_target().l2_bytes]
+    arrays = [elements(type, "add", dims) for type in types]
+    arrays += [elements(F32, "add", dims)] * 2
+
+    def build(*operands: XlaOp) -> list[XlaOp]:
+        *plain, x, y = operands
+        return [*(fold(each, "add", (1,), 3) for each in plain), fold((x - y) * (x - y), "add", (1,), 3)]
+
+    module = record(build, *arrays)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    with monkeypatch.context() as patched:
+        patched.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+        from_kernel = xlapy.compile(module)
+    wanted = from_kernel(*arrays)
+    assert not libraries_of(from_kernel)
+    for threads in (1, 2, 3, 8):
+        from_library = xlapy.compile(module, xlapy.CompileOptions(num_threads=threads))
+        assert len(libraries_of(from_library)) == len(types) + 1
+        for found, own in zip(from_library(*arrays), wanted, strict=True):
+            assert_same(found, own)
+
+
+def test_tasks_have_rows_to_read_side_by_side() -> None:
+    """Unless rows are so few and long that there would be no tasks for many cores."""
+
+    def tasks(rows: int, columns: int) -> Kernel:
+        reduce = record(lambda x: fold(x, "add", (1,), 0), np.empty((rows, columns), np.float32)).entry.root
+        call = call_of_reduce(reduce, reference_target("avx2"))
+        assert call is not None and call.together == TOGETHER
+        return kernel_of_fold(call, reduce.operands, reduce)
+
+    whole = tasks(4096, 4096)
+    assert whole.grain % TOGETHER == 0
+    assert LONG_TASK_BYTES * 3 // 4 < whole.grain * whole.bytes_per_unit <= LONG_TASK_BYTES
+    assert tasks(512, 1 << 15).grain == TOGETHER
+    assert tasks(64, 1 << 17).grain == 1
 
 
 MADE_WITH_EACH = {

@@ -22,7 +22,7 @@ from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, wide_name, widths_of
 from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, plain_fold
 from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
-from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows
+from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows, rows_together
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
@@ -34,10 +34,11 @@ LEAST_ROW = 1 << 7  # elements of a row beside which it does not count that its 
 
 
 class FoldCall(Record):
-    """How a library computes a fold: by which function, in how many units."""
+    """How a library computes a fold: by which function, in how many units, and how many of them side by side."""
 
     call: LibraryCall
     units: int
+    together: int = 1
 
 
 def call_of_reduce(reduce: Instruction, target: Target) -> FoldCall | None:
@@ -95,7 +96,8 @@ def _call(fold: PlainFold, target: Target, place: Place, result: int) -> FoldCal
         return _columns_call(fold, numbers, target, is_fetched=is_fetched)
     if fold.length < LEAST_ROW:
         return None
-    return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups)
+    together = rows_together(fold.kind, target) if is_fetched else 1
+    return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups, together)
 
 
 def _numbers(fold: PlainFold, place: Place, result: int) -> dict[str, int]:
