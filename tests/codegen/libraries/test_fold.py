@@ -22,12 +22,14 @@ from xlapy.codegen.kernels.tasks import LONG_TASK_BYTES
 from xlapy.codegen.kernels.wide_blocks import FEW_BLOCKS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
+from xlapy.codegen.libraries.fold_columns import emit_columns, wide_name
 from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
-from xlapy.codegen.libraries.fold_problem import NUMBERS
+from xlapy.codegen.libraries.fold_problem import NUMBERS, FoldKind
 from xlapy.codegen.libraries.fold_rows import TOGETHER
 from xlapy.codegen.target import host_target, reference_target
-from xlapy.hlo.element_types import F32, F64, ElementType
+from xlapy.hlo.element_types import BF16, F32, F64, ElementType
+from xlapy_runtime.records import replaced
 
 COMBINERS = {"add": ops.Add, "multiply": ops.Mul, "maximum": ops.Max, "minimum": ops.Min}
 INITS = {"add": 3, "multiply": 2, "maximum": -5, "minimum": 9}
@@ -499,6 +501,16 @@ def test_large_arrays_are_fetched_ahead() -> None:
     rows = host_target().l2_bytes // (1024 * 4)
     assert [number_of(maximum_call(rows, 1024, dim), "ahead") for dim in (0, 1)] == [0, 0]
     assert all(number_of(maximum_call(rows + 1, 1024, dim), "ahead") >= FETCHED_AHEAD for dim in (0, 1))
+
+
+@pytest.mark.parametrize("opcode", ["add", "maximum"])
+@pytest.mark.parametrize("type", [F32, BF16])
+def test_wide_blocks_fetch_where_that_does_not_disturb(opcode: str, type: ElementType) -> None:
+    """Processors that fetch well on their own are slower if they are told what comes next."""
+    for name, cpu, fetches in (("avx2", "znver3", False), ("avx512", "znver4", False), ("avx512", "znver5", True)):
+        text = emit_columns(FoldKind(opcode, type, type), replaced(reference_target(name), cpu=cpu)).text()
+        wide = text.partition(f"@{wide_name(FoldKind(opcode, type, type))}(")[2].partition("\n}")[0]
+        assert ("call void @llvm.prefetch" in wide) == fetches
 
 
 def test_columns_in_memory_are_folded_by_wide_blocks() -> None:
