@@ -21,7 +21,7 @@ from xlapy.codegen.kernels.makers.base import Kernel, kernel_of_fold
 from xlapy.codegen.kernels.tasks import LONG_TASK_BYTES
 from xlapy.codegen.kernels.wide_blocks import FEW_BLOCKS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
+from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_fusion, call_of_reduce
 from xlapy.codegen.libraries.fold_columns import emit_columns, wide_name
 from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
@@ -520,6 +520,17 @@ def test_columns_in_memory_are_folded_by_wide_blocks() -> None:
     blocks, lanes = number_of(far, "blocks"), 1024 // (number_of(far, "blocks") * number_of(far, "width"))
     assert blocks == FEW_BLOCKS and lanes * blocks * number_of(far, "width") == 1024
     assert number_of(maximum_call(2 * rows // 1000, 500_000, 0), "blocks") >= 500_000 * 4 // MOST_BYTES
+
+
+def test_two_arrays_in_memory_are_folded_by_wide_blocks() -> None:
+    """As kernels of programs fold them: what counts is what is read in all."""
+    rows = host_target().l3_bytes // (2 * 1024 * 4)
+    x, y = (np.empty((rows - 8, 1024), np.float32) for _ in range(2))
+    made = (lambda x, y: x * x, lambda x, y: x * y)
+    programs = [record(lambda x, y: fold(value(x, y), "add", (0,), 0), x, y) for value in made]  # noqa: B023
+    one, both = (call_of_fusion(program.entry, host_target()) for program in programs)
+    assert one is not None and not one.call.function.endswith(".wide")
+    assert both is not None and both.call.function.endswith(".wide")
 
 
 @pytest.mark.parametrize("opcode", COMBINERS)
