@@ -6,11 +6,24 @@ import threading
 from contextlib import closing
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from xlapy.codegen.target import host_target
+from xlapy.report.limits import (
+    ALIGNMENT,
+    PIECES,
+    STREAMS,
+    Bound,
+    Limits,
+    Pair,
+    Probe,
+    _Kernels,
+    _movement,
+    _Team,
+    _Work,
+)
 from xlapy.report.limits import LIMITS as LIMIT_NAMES
-from xlapy.report.limits import STREAMS, Bound, Limits, Pair, Probe, _Kernels, _movement, _Team, _Work
 
 LIMITS = Limits(
     cores=2,
@@ -112,6 +125,17 @@ def test_a_probe_counts_what_its_kernels_do() -> None:
         read, copy, triad = (_movement(kernels, one, limit, kernels.ways(limit)[0]) for limit in STREAMS)
         assert (copy.amount, triad.amount) == (2 * read.amount, 3 * read.amount)
         assert _movement(kernels, two, "read", "read").amount == pytest.approx(read.amount, rel=0.01)
+
+
+@pytest.mark.parametrize("way", ["read_apart", "read_apart.ahead"])
+def test_pieces_that_are_read_side_by_side_are_read_to_their_ends(way: str) -> None:
+    """What is stored last are sums of the last piece, of every other vector."""
+    pieces = np.repeat(np.arange(1, PIECES + 1, dtype=np.float32), 1024)
+    total = np.zeros(2 * ALIGNMENT, np.float32)
+    kernels = _Kernels(host_target())
+    kernels[way](total.ctypes.data, pieces.ctypes.data, pieces.ctypes.data, pieces.nbytes)
+    lanes = host_target().lanes(32)
+    assert (total[:lanes] == PIECES * 1024 / (2 * lanes)).all() and not total[lanes:].any()
 
 
 def stopped_clock() -> float:

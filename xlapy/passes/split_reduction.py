@@ -55,6 +55,8 @@ LEAST_ROWS_OF_PART = 16  # long ones, beside which one of results is little
 
 LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewer, what is stored is no longer small
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
+LONG_BYTES = 8 << 20  # of a row that gives more: tasks read several side by side, and there are as many tasks as before
+LONG_PARTS = (*range(512, PARTS.start, -1), *PARTS)
 LEAST_ROWS = PARTS.stop  # of a chain over rows, to hand out
 MOST_FOLLOWED = 64  # instructions on the way back to what folded rows before
 
@@ -176,7 +178,9 @@ def _in_parts(reduce: Instruction) -> Instruction | None:
     folded: tuple[int, ...] = tuple(sorted(reduce.attributes["dimensions"]))
     first, size = folded[0], array.shape.dims[folded[0]]
     if len(folded) == 1 or size < PARTS.stop:
-        parts = next((count for count in PARTS if size % count == 0), None)
+        is_of_rows = folded[-1] == array.shape.rank - 1
+        is_long = is_of_rows and array.shape.bytes >= LONG_BYTES * reduce.shape.size
+        parts = next((count for count in (LONG_PARTS if is_long else PARTS) if size % count == 0), None)
         if parts is None:
             return None
         dims = (*array.shape.dims[:first], parts, size // parts, *array.shape.dims[first + 1 :])

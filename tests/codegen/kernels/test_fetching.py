@@ -13,6 +13,9 @@ from tests.support.native import assert_same_bits, check_native
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.target import host_target
+from xlapy.options import CompileOptions
+
+jax = pytest.importorskip("jax")
 
 LARGE = (3, 311, -(-host_target().l2_bytes // (3 * 311 * 4)) + 5)
 """Dimensions of an array of f32 that is larger than the second-level cache."""
@@ -43,6 +46,23 @@ def test_results_are_the_same(name: str) -> None:
     only_reads_along = name == "rows"
     is_fetched = host_target().asks_ahead or not only_reads_along
     assert ("call void @llvm.prefetch" in executable.llvm_ir()) == is_fetched
+
+
+@pytest.mark.parametrize(
+    ("program", "arrays", "is_fetched"),
+    [
+        pytest.param(lambda x, y: x + y, 2, False, id="several arrays come by themselves"),
+        pytest.param(lambda x, y: x + y[:1], 2, True, id="only one is large"),
+        pytest.param(lambda x, y: jax.numpy.tanh(x) + y, 2, True, id="functions take a while"),
+        pytest.param(lambda x: x + 1, 1, True, id="one array"),
+    ],
+)
+def test_loops_ask_where_that_does_not_disturb(program: Callable[..., Any], arrays: int, is_fetched: bool) -> None:
+    operands = [np.random.default_rng(n).normal(size=(700, 1001)).astype(np.float32) for n in range(arrays)]
+    executable = xlapy.compile(jax.jit(program).lower(*operands).as_text(), CompileOptions(verify=True))
+    disturbs = host_target().is_x86 and not host_target().is_avx512
+    assert ("call void @llvm.prefetch" in executable.llvm_ir()) == (is_fetched or not disturbs)
+    np.testing.assert_allclose(executable(*operands), program(*operands), rtol=1e-5, atol=1e-6)
 
 
 def test_small_operands_are_left_to_the_processor() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import xlapy
 from xlapy.codegen.kernels.wide_blocks import MANY_BLOCKS, MOST_BYTES, vectors_of_block
+from xlapy.codegen.target import host_target
 from xlapy.options import CompileOptions
 
 jax = pytest.importorskip("jax")
@@ -60,6 +61,7 @@ def test_wide_blocks_fold_in_the_order_of_narrow_ones(
     in_memory(True)
     wide = compiled(PROGRAMS[name], array)
     assert wide.llvm_ir() != narrow.llvm_ir()
+    assert ("call void @llvm.prefetch" in wide.llvm_ir()) == host_target().asks_ahead
     assert bits(wide(array)) == bits(narrow(array))
 
 

@@ -17,14 +17,19 @@ from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.arrays import FETCHED_AHEAD
+from xlapy.codegen.kernels.makers.base import Kernel, kernel_of_fold
+from xlapy.codegen.kernels.tasks import LONG_TASK_BYTES
 from xlapy.codegen.kernels.wide_blocks import FEW_BLOCKS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
+from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_fusion, call_of_reduce
+from xlapy.codegen.libraries.fold_columns import emit_columns, wide_name
 from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
-from xlapy.codegen.libraries.fold_problem import NUMBERS
-from xlapy.codegen.target import host_target
-from xlapy.hlo.element_types import F32, F64, ElementType
+from xlapy.codegen.libraries.fold_problem import NUMBERS, FoldKind
+from xlapy.codegen.libraries.fold_rows import TOGETHER
+from xlapy.codegen.target import host_target, reference_target
+from xlapy.hlo.element_types import BF16, F32, F64, ElementType
+from xlapy_runtime.records import replaced
 
 COMBINERS = {"add": ops.Add, "multiply": ops.Mul, "maximum": ops.Max, "minimum": ops.Min}
 INITS = {"add": 3, "multiply": 2, "maximum": -5, "minimum": 9}
@@ -212,6 +217,49 @@ def test_rows_about_as_large_as_a_cache_are_folded_in_the_order_of_kernels(
     from_kernel = xlapy.compile(module)
     assert not libraries_of(from_kernel)
     assert_same(from_library(*arrays), from_kernel(*arrays))
+
+
+@pytest.mark.parametrize("dims", [(1031, 301), (515, 1024), (7, 100_003)])
+def test_rows_side_by_side_are_folded_in_the_order_of_kernels(
+    dims: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of them a task has, and however many are left over."""
+    types = [type for type in TYPES if type.bytes * dims[0] * dims[1] > host_target().l2_bytes]
+    arrays = [elements(type, "add", dims) for type in types]
+    arrays += [elements(F32, "add", dims)] * 2
+
+    def build(*operands: XlaOp) -> list[XlaOp]:
+        *plain, x, y = operands
+        return [*(fold(each, "add", (1,), 3) for each in plain), fold((x - y) * (x - y), "add", (1,), 3)]
+
+    module = record(build, *arrays)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    with monkeypatch.context() as patched:
+        patched.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+        from_kernel = xlapy.compile(module)
+    wanted = from_kernel(*arrays)
+    assert not libraries_of(from_kernel)
+    for threads in (1, 2, 3, 8):
+        from_library = xlapy.compile(module, xlapy.CompileOptions(num_threads=threads))
+        assert len(libraries_of(from_library)) == len(types) + 1
+        for found, own in zip(from_library(*arrays), wanted, strict=True):
+            assert_same(found, own)
+
+
+def test_tasks_have_rows_to_read_side_by_side() -> None:
+    """Unless rows are so few and long that there would be no tasks for many cores."""
+
+    def tasks(rows: int, columns: int) -> Kernel:
+        reduce = record(lambda x: fold(x, "add", (1,), 0), np.empty((rows, columns), np.float32)).entry.root
+        call = call_of_reduce(reduce, reference_target("avx2"))
+        assert call is not None and call.together == TOGETHER
+        return kernel_of_fold(call, reduce.operands, reduce)
+
+    whole = tasks(4096, 4096)
+    assert whole.grain % TOGETHER == 0
+    assert LONG_TASK_BYTES * 3 // 4 < whole.grain * whole.bytes_per_unit <= LONG_TASK_BYTES
+    assert tasks(512, 1 << 15).grain == TOGETHER
+    assert tasks(64, 1 << 17).grain == 1
 
 
 MADE_WITH_EACH = {
@@ -455,6 +503,16 @@ def test_large_arrays_are_fetched_ahead() -> None:
     assert all(number_of(maximum_call(rows + 1, 1024, dim), "ahead") >= FETCHED_AHEAD for dim in (0, 1))
 
 
+@pytest.mark.parametrize("opcode", ["add", "maximum"])
+@pytest.mark.parametrize("type", [F32, BF16])
+def test_wide_blocks_fetch_where_that_does_not_disturb(opcode: str, type: ElementType) -> None:
+    """Processors that fetch well on their own are slower if they are told what comes next."""
+    for name, cpu, fetches in (("avx2", "znver3", False), ("avx512", "znver4", False), ("avx512", "znver5", True)):
+        text = emit_columns(FoldKind(opcode, type, type), replaced(reference_target(name), cpu=cpu)).text()
+        wide = text.partition(f"@{wide_name(FoldKind(opcode, type, type))}(")[2].partition("\n}")[0]
+        assert ("call void @llvm.prefetch" in wide) == fetches
+
+
 def test_columns_in_memory_are_folded_by_wide_blocks() -> None:
     rows = host_target().l3_bytes // (2 * 1024 * 4)
     near, far = maximum_call(rows, 1024, 0), maximum_call(rows + 1, 1024, 0)
@@ -462,6 +520,17 @@ def test_columns_in_memory_are_folded_by_wide_blocks() -> None:
     blocks, lanes = number_of(far, "blocks"), 1024 // (number_of(far, "blocks") * number_of(far, "width"))
     assert blocks == FEW_BLOCKS and lanes * blocks * number_of(far, "width") == 1024
     assert number_of(maximum_call(2 * rows // 1000, 500_000, 0), "blocks") >= 500_000 * 4 // MOST_BYTES
+
+
+def test_two_arrays_in_memory_are_folded_by_wide_blocks() -> None:
+    """As kernels of programs fold them: what counts is what is read in all."""
+    rows = host_target().l3_bytes // (2 * 1024 * 4)
+    x, y = (np.empty((rows - 8, 1024), np.float32) for _ in range(2))
+    made = (lambda x, y: x * x, lambda x, y: x * y)
+    programs = [record(lambda x, y: fold(value(x, y), "add", (0,), 0), x, y) for value in made]  # noqa: B023
+    one, both = (call_of_fusion(program.entry, host_target()) for program in programs)
+    assert one is not None and not one.call.function.endswith(".wide")
+    assert both is not None and both.call.function.endswith(".wide")
 
 
 @pytest.mark.parametrize("opcode", COMBINERS)

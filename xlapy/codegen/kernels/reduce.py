@@ -159,7 +159,7 @@ def plan_reduce(
         bytes_per_unit=unit_bytes,
         choice=choice,
         in_order=in_order,
-        asks_ahead=across or target.asks_ahead,
+        asks_ahead=target.asks_ahead or (across and rows == 1),
         rows=rows,
     )
 
@@ -348,7 +348,8 @@ def _across_memory(
     combine = lane_fold(k, plan.computation, in_order=plan.in_order)
     values = BlockValues(k, combine.start(inits), plan.lanes, plan.vectors)
     *around, inner = [dim for dim in plan.folded if dims[dim] > 1]
-    arrays = fetched_beside(k, arrays, dims, inner, plan.rows)
+    if plan.asks_ahead:
+        arrays = fetched_beside(k, arrays, dims, inner, plan.rows)
 
     def lanes_from(column: Value) -> Coordinate:
         return vector.along_lanes(k.add(first, column))

@@ -15,14 +15,15 @@ GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 
 
 def units_per_task(units: int, bytes_per_unit: int, least: int = 1, *, is_long: bool = False) -> int:
-    """All units if the kernel is too small to split. Never less than `least`: the last vector of a task, which ends
-    where the task does, must not begin in front of the array. `is_long`: tasks are longer where there are many."""
+    """All units if the kernel is too small to split. Never less than `least`, and multiples of it where they are few:
+    the last vector of a task, which ends where the task does, must not begin in front of the array. `is_long`: tasks
+    are longer where there are many."""
     total = units * bytes_per_unit
     if total < PARALLEL_BYTES or units < 2:
         return max(units, 1)
     task_bytes = max(TASK_BYTES, min(LONG_TASK_BYTES, total // LEAST_LONG_TASKS)) if is_long else TASK_BYTES
     grain = max(least, task_bytes // max(bytes_per_unit, 1))
-    return grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
+    return grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain // least * least
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, wide_name, widths_of
 from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, plain_fold
 from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
-from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows
+from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows, rows_together
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
@@ -34,10 +34,11 @@ LEAST_ROW = 1 << 7  # elements of a row beside which it does not count that its 
 
 
 class FoldCall(Record):
-    """How a library computes a fold: by which function, in how many units."""
+    """How a library computes a fold: by which function, in how many units, and how many of them side by side."""
 
     call: LibraryCall
     units: int
+    together: int = 1
 
 
 def call_of_reduce(reduce: Instruction, target: Target) -> FoldCall | None:
@@ -89,13 +90,15 @@ def _call(fold: PlainFold, target: Target, place: Place, result: int) -> FoldCal
     """The call for arrays at places in the table."""
     if fold.size < LEAST_SIZE or fold.length >= LONG:
         return None
-    is_fetched = bytes_of_arrays(fold.arrays) > target.l2_bytes
+    read = bytes_of_arrays(fold.arrays)
+    is_fetched = read > target.l2_bytes
     numbers = _numbers(fold, place, result)
     if fold.columns > 1:
-        return _columns_call(fold, numbers, target, is_fetched=is_fetched)
+        return _columns_call(fold, numbers, target, is_far=is_in_memory(read, target), is_fetched=is_fetched)
     if fold.length < LEAST_ROW:
         return None
-    return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups)
+    together = rows_together(fold.kind, target) if is_fetched else 1
+    return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups, together)
 
 
 def _numbers(fold: PlainFold, place: Place, result: int) -> dict[str, int]:
@@ -109,13 +112,15 @@ def _rows_call(fold: PlainFold, numbers: dict[str, int], *, is_fetched: bool) ->
     return _numbered(name, name, {**numbers, "ahead": FETCHED_AHEAD if is_fetched else 0})
 
 
-def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, is_fetched: bool) -> FoldCall | None:
+def _columns_call(
+    fold: PlainFold, numbers: dict[str, int], target: Target, *, is_far: bool, is_fetched: bool
+) -> FoldCall | None:
     """What is in memory, by wide blocks; anything else by blocks as wide as registers allow, of which is fetched what
     lies in the rows that will be folded next."""
     kind, lanes = fold.kind, fold.kind.lanes(target)
     if fold.columns < lanes * ACCUMULATORS or (fold.each is not None and not fold.each_step):
         return None
-    if is_in_memory(fold.size * kind.type.bytes, target):
+    if is_far:
         lanes = kind.lanes_of_memory(target)
         sizes = kind.type.bytes, register_type(kind.type).bytes
         vectors, function, ahead = vectors_of_block(fold.columns, lanes, fold.groups, *sizes), wide_name(kind), 0

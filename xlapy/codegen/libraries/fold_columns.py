@@ -48,7 +48,8 @@ def emit_columns(kind: FoldKind, target: Target) -> Module:
             is_fetched = problem.k.compare("ne", problem["ahead"], 0)
             problem.k.if_else(is_fetched, partial(blocks.emit, fetches=True), partial(blocks.emit, fetches=False))
     with fold_function(module, wide_name(kind), kind, target) as problem:
-        WideBlocks(problem, kind.combiner(), kind.lanes_of_memory(target)).emit()
+        lanes = kind.lanes_of_memory(target)
+        WideBlocks(problem, kind.combiner(), lanes, asks_ahead=target.asks_ahead).emit()
     return module
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, units_per_task
+from xlapy.codegen.kernels.tasks import LEAST_LONG_TASKS, MOST_TASKS_WITH_SCRATCH, units_per_task
 from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.fold import FoldCall
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.graph import Computation, Instruction
@@ -86,6 +88,16 @@ def kernel_of_call(call: LibraryCall, units: int, operands: Sequence[Instruction
     """A kernel that a library has, which reads all operands and writes the result once."""
     total = root.shape.bytes + sum(operand.shape.bytes for operand in operands)
     return Kernel(units, total // units, call)
+
+
+def kernel_of_fold(fold: FoldCall, operands: Sequence[Instruction], root: Instruction) -> Kernel:
+    """The same of a fold. Tasks have units to fold side by side, and long pieces of memory for each, if there are tasks
+    enough for many cores then."""
+    kernel = kernel_of_call(fold.call, fold.units, operands, root)
+    if fold.together == 1:
+        return kernel
+    has_enough = fold.units >= fold.together * LEAST_LONG_TASKS
+    return replace(kernel, has_long_tasks=True, least_units=fold.together if has_enough else 1)
 
 
 KernelMaker = Callable[[Instruction, Situation], Kernel]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.columns import TASKS_PER_CORE, emit_columns, plan_columns
-from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call, kernel_of_fold
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan, emit_wide_columns, plan_wide_columns
 from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows
@@ -29,7 +29,7 @@ def kernel_of_first_step(first: Computation, kind: FusionKind, target: Target) -
     """A first step that a library computes, in shared memory."""
     if kind is not FusionKind.OUTPUT:
         call = call_of_first_step(first, target)
-        return None if call is None else kernel_of_call(call.call, call.units, first.parameters, first.root)
+        return None if call is None else kernel_of_fold(call, first.parameters, first.root)
     if column_space(first) is not None:
         return None
     chain = call_over_rows(first, target, in_place=False, is_first_step=True)

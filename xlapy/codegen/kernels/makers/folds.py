@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_fold
 from xlapy.codegen.kernels.reduce import bytes_of_arrays, emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
@@ -21,7 +21,7 @@ def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
     """Large folds by one operation are a library's."""
     call = call_of_reduce(instruction, situation.target)
     if call is not None:
-        return kernel_of_call(call.call, call.units, instruction.operands, instruction)
+        return kernel_of_fold(call, instruction.operands, instruction)
     return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_fold
 from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first_step
 from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS
 from xlapy.codegen.kernels.makers.loops import loop_kernel, update_kernel
@@ -62,7 +62,7 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
 def _one_step(computation: Computation, kind: FusionKind, situation: Situation) -> Kernel:
     call = call_of_fusion(computation, situation.target)
     if call is not None:
-        return kernel_of_call(call.call, call.units, computation.parameters, computation.root)
+        return kernel_of_fold(call, computation.parameters, computation.root)
     windows = call_of_windows(computation, situation.target)
     if windows is not None:
         return Kernel(windows.units, windows.unit_bytes, windows.call, least_units=windows.least_units)
@@ -89,7 +89,7 @@ def _finished_fold(computation: Computation, situation: Situation) -> Kernel | N
         return None
     loop = loop_kernel(fusion_roots(second), second.parameters, second.parameters, situation)
     return replace(
-        kernel_of_call(call.call, call.units, first.parameters, fold),
+        kernel_of_fold(call, first.parameters, fold),
         finish=_of_shared(loop, fold.shape),
         is_quick=loop.is_quick,
         shared_bytes=fold.shape.bytes,
@@ -109,7 +109,7 @@ def _two_steps(first: Computation, second: Computation, kind: FusionKind, situat
     calls = calls_of_steps(first, second, situation.target)
     if calls is not None:
         call, finish_call = calls
-        parts = kernel_of_call(call.call, call.units, first.parameters, first.root)
+        parts = kernel_of_fold(call, first.parameters, first.root)
         return replace(parts, finish=finish_call, shared_bytes=first.root.shape.bytes)
     of_library = kernel_of_first_step(first, kind, situation.target)
     made = of_library or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
