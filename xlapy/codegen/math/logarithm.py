@@ -6,7 +6,7 @@ log(1 + f) = f - f^2/2 + s (f^2/2 + R),  R = log((1 + s) / (1 - s)) / s - 2
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
+from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import (
     LN2,
@@ -88,10 +88,17 @@ def _log_of_any(k: KernelBuilder, x: Value) -> tuple[Value]:
 
 
 LOGARITHMS_LIBRARY = "logarithms"
-ANY_LOGARITHMS = {
-    type.kind: RareFunction(f"xlapy.math.log_of_any.{type.kind}", LOGARITHMS_LIBRARY, _log_of_any, (type,), (type,))
-    for type in (F32, F64)
-}
+_MANY_BITS = 1 << 10
+"""Of what is computed together of logarithms that the library has: arrays with a zero here and there are not that
+rare, and four vectors of 32 bytes take hardly longer than two."""
+
+
+def _any_logarithm(type: IRType) -> RareFunction:
+    symbol = f"xlapy.math.log_of_any.{type.kind}"
+    return RareFunction(symbol, LOGARITHMS_LIBRARY, _log_of_any, (type,), (type,), _MANY_BITS // type.bits)
+
+
+ANY_LOGARITHMS = {type.kind: _any_logarithm(type) for type in (F32, F64)}
 
 
 def log1p(k: KernelBuilder, x: Value) -> Value:
