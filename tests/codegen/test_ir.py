@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import re
@@ -431,14 +432,15 @@ class TestMemory:
         assert y[0] == math.inf
 
     @pytest.mark.parametrize("has_permute", sorted({False, host_target().has_permute}))
+    @pytest.mark.parametrize("has_short_permute", sorted({False, host_target().has("avx2")}))
     @pytest.mark.parametrize("type", [F32, F64], ids=["f32", "f64"])
-    def test_lookups(self, type: IRType, has_permute: bool) -> None:
+    def test_lookups(self, type: IRType, has_short_permute: bool, has_permute: bool) -> None:
         """Sixteen numbers in registers or in memory, for any number of lanes; of an index the low bits count."""
         numbers = [2.5 * number for number in range(16)]
         integer = type.integer()
         indices = np.random.default_rng(0).integers(-1000, 1000, 64).astype(f"i{type.bytes}")
         for lanes in (1, 2, 3, 8, 16, 24, 32, 64):
-            module = Module(has_permute=has_permute)
+            module = Module(has_permute=has_permute, has_short_permute=has_short_permute)
             with KernelBuilder(module, "f", [("x", PTR), ("y", PTR)], None) as k:
                 index = k.load(k.parameters["x"], integer.with_lanes(lanes))
                 k.store(k.parameters["y"], k.lookup(type, numbers, index))
@@ -446,6 +448,24 @@ class TestMemory:
             Compiled(module.text()).call("f", indices, y)
             np.testing.assert_array_equal(y[:lanes], 2.5 * (indices[:lanes] % 16))
             assert not y[lanes:].any()
+
+    @pytest.mark.parametrize("has_masks", sorted({False, host_target().is_avx512}))
+    @pytest.mark.parametrize("type", [F32, F64], ids=["f32", "f64"])
+    def test_a_bit_in_any_lane_of_any_mask(self, type: IRType, has_masks: bool) -> None:
+        """With bits as wide as what was compared, and without."""
+        for lanes, bits in itertools.product((1, 3, 8, 32), (0, type.bits)):
+            module = Module(has_masks=has_masks)
+            with KernelBuilder(module, "f", [("x", PTR), ("y", PTR)], None) as k:
+                x = k.load(k.parameters["x"], type.with_lanes(lanes))
+                found = k.any_lane(k.compare("gt", x, 1.0), k.compare("lt", x, -1.0), bits=bits)
+                k.store(k.parameters["y"], k.zext(found, I64))
+            compiled = Compiled(module.text())
+            for lane, number in itertools.product(range(lanes), (0.5, 2.0, -2.0)):
+                x_array = np.zeros(lanes, f"f{type.bytes}")
+                x_array[lane] = number
+                y = np.zeros(1, np.int64)
+                compiled.call("f", x_array, y)
+                assert y[0] == (number != 0.5)
 
     def test_a_lookup_is_among_sixteen(self) -> None:
         with pytest.raises(InternalError, match="among 3 numbers"):

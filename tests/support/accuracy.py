@@ -23,7 +23,7 @@ PLAIN_FEATURES = ",".join(f"-{name}" for name in ("fma", "fma4", "avx512f"))
 def compiled(function: Callable[..., Value], arity: int, kind: str, lanes: int, has_fma: bool) -> Compiled:
     """A loop that applies `function` to arrays of a size that `lanes` divides."""
     host = host_target()
-    module = Module(has_fma=has_fma, has_scalef=has_fma and host.has_scalef, has_permute=has_fma and host.has_permute)
+    module = Module.of(host) if has_fma else Module()
     write_loop(module, "f", function, arity, IRType(kind, lanes))
     return Compiled(module.text(), features=NATIVE_FEATURES if has_fma else f"{NATIVE_FEATURES},{PLAIN_FEATURES}")
 

@@ -441,6 +441,16 @@ def split(number: Real, *bits: int) -> list[float]:
     return [*parts, float(number)]
 
 
+def split_below(number: Real, *bits: int) -> list[float]:
+    """The same for a positive number, with no part beyond what is left of it, so that none is negative."""
+    parts = []
+    for width in bits:
+        unit = mp.mpf(2) ** (mp.floor(mp.log(number, 2)) + 1 - width)
+        parts.append(float(mp.floor(number / unit) * unit))
+        number -= parts[-1]
+    return [*parts, float(number)]
+
+
 def fixed_point(number: Real, bits: int) -> tuple[float, float]:
     """`number` with that many bits behind the point, and what that leaves out."""
     high = mp.nint(number * 2**bits) / 2**bits
@@ -504,6 +514,11 @@ def main() -> None:
     print("HALF_PI_FUSED = {")
     print(f'    "f32": {tuple(split(mp.pi / 2, 24, 11))},')
     print(f'    "f64": {tuple(split(mp.pi / 2, 53, 32))},')
+    print("}")
+    print("# parts of pi to subtract with fma, none of them negative")
+    print("PI_BELOW = {")
+    print(f'    "f32": {tuple(split_below(mp.pi, 24, 24))},')
+    print(f'    "f64": {tuple(split_below(mp.pi, 53, 53))},')
     print("}")
     print(f"LN2_ROUNDED = {float(LN2)!r}")
     print(f"HALF_PI = {tuple(split(mp.pi / 2, 53))}")

@@ -71,7 +71,8 @@ class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
-    `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others.
+    `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
+    `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own.
     `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
     own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it. If
     it `contracts`, sums of elements take in products as they are before they are rounded.
@@ -85,6 +86,8 @@ class Module:
             has_f16c=target.has_f16c,
             has_scalef=target.has_scalef,
             has_permute=target.has_permute,
+            has_short_permute=target.has_short_permute,
+            has_masks=target.is_avx512,
         )
 
     @classmethod
@@ -104,6 +107,8 @@ class Module:
         has_f16c: bool = False,
         has_scalef: bool = False,
         has_permute: bool = False,
+        has_short_permute: bool = False,
+        has_masks: bool = False,
     ) -> None:
         self.libraries: set[str] | None = None
         self.outlined: dict[str, OutlinedFunction] | None = None
@@ -112,6 +117,8 @@ class Module:
         self.has_f16c = has_f16c
         self.has_scalef = has_scalef
         self.has_permute = has_permute
+        self.has_short_permute = has_short_permute
+        self.has_masks = has_masks
         self._declarations: dict[str, str] = {}
         self._functions: dict[str, str] = {}
         self._tables: dict[str, str] = {}
@@ -227,6 +234,7 @@ class Module:
 
 _LOOKED_UP = 16
 _REGISTER_BITS = 512
+_SHORT_PERMUTE = "llvm.x86.avx2.permps"
 _PERMUTES = {(True, 32): "ps", (True, 64): "pd", (False, 32): "d", (False, 64): "q"}
 """What LLVM calls the permutation of floats (or integers) of so many bits."""
 
@@ -301,6 +309,8 @@ class KernelBuilder(Control):
             raise InternalError(f"a look-up among {len(numbers)} numbers")
         if self.module.has_permute and index.type.lanes > 1:
             return self._permuted(type, numbers, index)
+        if self.module.has_short_permute and type.bits == I32.bits and index.type.lanes > 1:
+            return self._permuted_halves(type, numbers, index)
         return self.gather(self.table(type.element, numbers), self.and_(index, _LOOKED_UP - 1), type.element)
 
     def _permuted(self, type: IRType, numbers: Sequence[Number], index: Value) -> Value:
@@ -312,6 +322,23 @@ class KernelBuilder(Control):
         ]
         found = self._by_registers(index, whole.lanes, lambda part: self._permuted_register(registers, part))
         return self.shuffle(found, None, range(index.type.lanes))
+
+    def _permuted_halves(self, type: IRType, numbers: Sequence[Number], index: Value) -> Value:
+        """The same where a register has half as many numbers: from two, and the fourth bit of an index chooses."""
+        whole = type.with_lanes(_LOOKED_UP // 2)
+        low, high = self.const_vector(whole, numbers[: whole.lanes]), self.const_vector(whole, numbers[whole.lanes :])
+
+        def of_register(part: Value) -> Value:
+            is_high = self.compare("lt", self.shl(part, I32.bits - _LOOKED_UP.bit_length() + 1), 0)
+            return self.select(is_high, self._short_permuted(high, part), self._short_permuted(low, part))
+
+        return self.shuffle(self._by_registers(index, whole.lanes, of_register), None, range(index.type.lanes))
+
+    def _short_permuted(self, numbers: Value, index: Value) -> Value:
+        """Of a register of 32 bytes, the lane that the lowest three bits of each index tell."""
+        self.module.declare(_SHORT_PERMUTE, numbers.type, [numbers.type, index.type])
+        arguments = f"{numbers.type.text} {numbers.text}, {index.type.text} {index.text}"
+        return self._pure(numbers.type, f"call {numbers.type.text} @{_SHORT_PERMUTE}({arguments})", numbers, index)
 
     def _side_by_side(self, a: Value, b: Value) -> Value:
         """The lanes of both; a shuffle wants its operands equally long."""

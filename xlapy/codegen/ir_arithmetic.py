@@ -6,6 +6,7 @@ bit, what the machine would compute.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from xlapy.codegen.ir_types import (
     I16,
     I32,
     I64,
+    IRType,
     Number,
     Operand,
     Value,
@@ -297,13 +299,22 @@ class Arithmetic(Conversions):
         text = f"select {condition.type.text} {condition.text}, {a.type.text} {a.text}, {b.type.text} {b.text}"
         return self._pure(a.type, text, condition, a, b)
 
-    def any_lane(self, mask: Value) -> Value:
-        """Whether a bit is set in any lane, as a scalar."""
+    def any_lane(self, *masks: Value, bits: int = 0) -> Value:
+        """Whether a bit is set in any lane of any mask, as a scalar. `bits` are those of what was compared, if they are
+        known: where masks have no registers of their own they are as wide, and LLVM would pack those of several vectors
+        before it looks at them."""
+        if bits and not self.has_masks:
+            integer = IRType(f"i{bits}")
+            masks = tuple(self.sext(mask, integer) for mask in masks)
+        mask = functools.reduce(self.or_, masks)
+        type = mask.type.element
         if mask.type.lanes == 1 or mask.constant is not None:
-            return self.extract(mask, 0)
-        symbol = f"llvm.vector.reduce.or.{mask.type.suffix}"
-        self.module.declare(symbol, I1, [mask.type])
-        return self._pure(I1, f"call i1 @{symbol}({mask.type.text} {mask.text})", mask)
+            found = self.extract(mask, 0)
+        else:
+            symbol = f"llvm.vector.reduce.or.{mask.type.suffix}"
+            self.module.declare(symbol, type, [mask.type])
+            found = self._pure(type, f"call {type.text} @{symbol}({mask.type.text} {mask.text})", mask)
+        return found if type == I1 else self.compare("ne", found, 0)
 
     def lesser(self, a: Operand, b: Operand) -> Value:
         """`a < b ? a : b`, one instruction on x86: `b` if either is a NaN or both are zeros."""

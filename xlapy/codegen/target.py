@@ -86,6 +86,11 @@ class Target(Record):
         """Whether kernels use registers of 64 bytes, and each lane of one can be any lane of one or two others."""
         return self.is_avx512 and self.vector_bytes == 64
 
+    @property
+    def has_short_permute(self) -> bool:
+        """Whether kernels use registers of 32 bytes, and each lane of one, of 32 bits, can be any lane of another."""
+        return self.has("avx2") and self.vector_bytes == 32
+
     def has(self, feature: str) -> bool:
         """Whether the instruction set extension (LLVM's name, "avx512bw") is there."""
         return f"+{feature}" in self.features.split(",")

@@ -8,7 +8,7 @@ import xlapy
 from tests.support.emitted import emitted_code
 from tests.support.native import assert_same_bits
 from xlapy.codegen.libraries.angles import ANGLES
-from xlapy.codegen.math.trigonometric import LARGE_SINES
+from xlapy.codegen.math.trigonometric import ANY_SINES
 from xlapy.codegen.math.trigonometric_reduction import LARGE_ANGLES, SINGLE_ANGLES
 from xlapy.codegen.target import host_target
 
@@ -25,10 +25,10 @@ def test_programs_call_the_library() -> None:
         code, libraries = emitted_code(BODY.format(kind="f32", size=size))
         assert ANGLES.name in libraries
         for turns in (0, 1):
-            assert f"declare void @{LARGE_SINES['f32', turns].symbol}(" in code and "define internal" not in code
+            assert f"declare void @{ANY_SINES['f32', turns].symbol}(" in code and "define internal" not in code
     wide, _ = emitted_code(BODY.format(kind="f64", size=40))
     for turns in (0, 1):
-        assert f"declare void @{LARGE_SINES['f64', turns].symbol}(" in wide
+        assert f"declare void @{ANY_SINES['f64', turns].symbol}(" in wide
 
 
 def test_tangents_call_for_the_reduction() -> None:
@@ -64,6 +64,18 @@ def test_one_and_zero_are_met() -> None:
         assert (cosines == 1).all()
         for waves in xlapy.compile(BODY.format(kind=kind, size=largest.size))(largest):
             assert np.abs(waves).max() == 1
+
+
+def test_none_is_beyond_one() -> None:
+    """Next to odd quarter turns, where what is added to the angle that is left must not be a bit too large."""
+    for dtype in (np.float32, np.float64):
+        kind = np.dtype(dtype).name.replace("float", "f")
+        turns = np.arange(1, 1300, 2)[:, None] * (np.pi / 2)
+        angles = (turns + np.linspace(-1e-3, 1e-3, 401)).astype(dtype).reshape(-1)
+        waves = xlapy.compile(BODY.format(kind=kind, size=angles.size))
+        for quarter in (0, np.pi / 2):
+            for wave in waves((angles + dtype(quarter)).astype(dtype)):
+                assert np.abs(wave).max() <= 1
 
 
 def test_the_library_has_the_only_copy() -> None:

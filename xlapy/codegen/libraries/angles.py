@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xlapy.codegen.ir import Module
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.math.trigonometric import LARGE_SINES
+from xlapy.codegen.math.trigonometric import ANY_SINES
 from xlapy.codegen.math.trigonometric_reduction import (
     ANGLES_LIBRARY,
     LARGE_ANGLES,
@@ -23,5 +23,5 @@ def emit_angles(target: Target) -> Module:
     return module
 
 
-_FUNCTIONS = (SINGLE_ANGLES, *LARGE_SINES.values())
+_FUNCTIONS = (SINGLE_ANGLES, *ANY_SINES.values())
 ANGLES = Library(ANGLES_LIBRARY, (LARGE_ANGLES, *(function.symbol for function in _FUNCTIONS)), emit_angles)

@@ -14,6 +14,7 @@ from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
+from xlapy.codegen.libraries.logarithms import LOGARITHMS
 from xlapy.codegen.libraries.powers import POWERS
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
@@ -22,7 +23,7 @@ from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
 from xlapy.codegen.libraries.turn import TURN_LIBRARIES
 
-MATH_LIBRARIES = {library.name: library for library in (ANGLES, POWERS)}
+MATH_LIBRARIES = {library.name: library for library in (ANGLES, LOGARITHMS, POWERS)}
 """What functions of elements call when they need it, which is rare."""
 
 LIBRARIES: dict[str, Library] = {

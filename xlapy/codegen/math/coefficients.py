@@ -668,6 +668,11 @@ HALF_PI_FUSED = {
     "f32": (1.5707963705062866, -4.371395334601402e-08, 2.563344151594519e-12),
     "f64": (1.5707963267948966, 6.12323399667708e-17, -9.403137205957857e-27),
 }
+# parts of pi to subtract with fma, none of them negative
+PI_BELOW = {
+    "f32": (3.141592502593994, 1.5099578831723193e-07, 1.0780605716316238e-14),
+    "f64": (3.141592653589793, 1.224646799147353e-16, 2.165713347843828e-32),
+}
 LN2_ROUNDED = 0.6931471805599453
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 # pieces of the numbers from this one to twice it, and what each is multiplied with to be close to 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import (
     ERF,
     ERF_INV_CENTER,
@@ -20,6 +21,7 @@ from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
     clamp,
+    format_of,
     horner,
     nearest_power,
     quick_two_sum,
@@ -68,25 +70,41 @@ def erfc(k: KernelBuilder, x: Value) -> Value:
 
 
 def _erfc_single(k: KernelBuilder, x: Value) -> Value:
-    """e^(-x^2) P(1 - 3 q) q with q = 1 / (|x| + 3/2), or 2 less that for negative x.
-
-    The rounding errors of the factors would be a few ulp in all. Those of q are added to e^(-x^2) / 2^n - 1, those of P
-    and of the product to the product."""
-    one = k.const(x.type, 1.0)
+    """e^(-x^2) P(1 - 3 q) q with q = 1 / (|x| + 3/2), or 2 less that for negative x."""
     magnitude = _at_most(k, k.fabs(x), _ERFC_LIMIT["f32"])
     total = k.add(magnitude, _ERFC_OFFSET)
     q = k.div(1.0, total)
-    t = k.muladd(q, -2 * _ERFC_OFFSET, one)
-    constant, *others = ERFCX_SINGLE
-    scaled, scaled_low = _muladd_with_error(k, horner(k, t, others), t, k.const(x.type, constant))
-    r, power = _reduced_negative_square(k, magnitude)
+    t = k.muladd(q, -2 * _ERFC_OFFSET, k.const(x.type, 1.0))
+    r, number = _reduced_negative_square(k, magnitude)
+    # e^(-x^2) / 2^n - 1, and what q lacks.
     p = k.add(r, k.muladd(k.mul(r, r), horner(k, r, EXP), _error_of_reciprocal(k, q, total, magnitude)))
-    q = k.mul(q, power)
-    product, product_low = two_product(k, scaled, q)
-    tail = k.add(product, k.muladd(product, p, k.muladd(q, scaled_low, product_low)))
+    # The number has a few bits more than an exponent takes, which are shifted out.
+    q = k.bitcast(k.add(k.to_integer_bits(q), k.shl(number, format_of(x.type).mantissa)), x.type)
+    tail = (_tail_fused if k.has_fma else _tail_unfused)(k, t, p, q)
     # 0 + tail or 2 - tail, and one rounding of subnormal results.
-    unit = k.copysign(k.const(x.type, 2.0**-_ERFC_EXPONENT), x)
-    return k.muladd(tail, unit, k.muladd(unit, -(2.0**_ERFC_EXPONENT), one))
+    bits = k.to_integer_bits(x)
+    two_or_zero = k.bitcast(k.and_(k.ashr(bits, x.type.bits - 1), float_to_bits(2.0, x.type.bits)), x.type)
+    return k.muladd(tail, with_sign_of(k, k.const(x.type, 2.0**-_ERFC_EXPONENT), x), two_or_zero)
+
+
+def _tail_fused(k: KernelBuilder, t: Value, p: Value, q: Value) -> Value:
+    """P (1 + p) q as q + q (s (1 + p) + p) with P = 1 + s: small sums have small rounding errors.
+
+    The product comes in front of p, and P is two chains, because with two vectors in 16 registers the time is that of
+    the longest chain, and that LLVM writes those of P down side by side."""
+    constant, *others = ERFCX_SINGLE
+    s = two_chains(k, t, k.mul(t, t), [constant - 1, *others])
+    return k.fma(q, k.fma(s, k.add(p, 1.0), p), q)
+
+
+def _tail_unfused(k: KernelBuilder, t: Value, p: Value, q: Value) -> Value:
+    """The same, with the rounding errors of P and of the product."""
+    constant, *others = ERFCX_SINGLE
+    rest, rest_low = two_product(k, horner(k, t, others), t)
+    scaled, scaled_low = quick_two_sum(k, k.const(t.type, constant), rest)
+    scaled_low = k.add(scaled_low, rest_low)
+    product, product_low = two_product(k, scaled, q)
+    return k.add(product, k.muladd(product, p, k.muladd(q, scaled_low, product_low)))
 
 
 def _error_of_reciprocal(k: KernelBuilder, q: Value, total: Value, x: Value) -> Value:
@@ -98,24 +116,17 @@ def _error_of_reciprocal(k: KernelBuilder, q: Value, total: Value, x: Value) -> 
     return k.sub(k.sub(k.sub(1.0, product), product_low), k.mul(q, lost))
 
 
-def _muladd_with_error(k: KernelBuilder, a: Value, b: Value, c: Value) -> tuple[Value, Value]:
-    """a * b + c and its rounding error, for |c| at least |a * b|."""
-    if k.has_fma:
-        total = k.fma(a, b, c)
-        return total, k.fma(a, b, k.sub(c, total))
-    product, product_low = two_product(k, a, b)
-    total, total_low = quick_two_sum(k, c, product)
-    return total, k.add(total_low, product_low)
-
-
 def _reduced_negative_square(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
-    """r and 2^(n + 64) with e^(-x^2) = 2^n e^r; the square is exact, because its error matters as much as its value."""
+    """r, and n + 64 in the low bits, with e^(-x^2) = 2^n e^r; the square is exact, because its error matters as much as
+    its value."""
     high, low = LN2["f32"]
-    n, power = nearest_power(k, k.mul(x, x), -1 / math.log(2), _ERFC_EXPONENT)
+    shift = format_of(x.type).round_shift + _ERFC_EXPONENT
+    shifted = k.muladd(k.mul(x, x), -1 / math.log(2), k.const(x.type, shift))
+    n, number = k.sub(shifted, shift), k.to_integer_bits(shifted)
     if k.has_fma:
-        return k.muladd(n, -low, k.fma(k.neg(x), x, k.mul(n, -high))), power
+        return k.muladd(n, -low, k.fma(k.neg(x), x, k.mul(n, -high))), number
     square, square_low = two_product(k, x, x)
-    return k.sub(k.sub(k.mul(n, -high), square), k.add(square_low, k.mul(n, low))), power
+    return k.sub(k.sub(k.mul(n, -high), square), k.add(square_low, k.mul(n, low))), number
 
 
 def _at_most(k: KernelBuilder, x: Value, high: float) -> Value:

@@ -6,7 +6,7 @@ log(1 + f) = f - f^2/2 + s (f^2/2 + R),  R = log((1 + s) / (1 - s)) / s - 2
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import (
     LN2,
@@ -32,6 +32,7 @@ from xlapy.codegen.math.common import (
     two_product,
     two_sum,
 )
+from xlapy.codegen.math.rare import RareFunction
 
 
 def _half_square_and_rest(k: KernelBuilder, f: Value) -> tuple[Value, Value]:
@@ -59,9 +60,45 @@ def _combined(k: KernelBuilder, e: Value, f: Value, low: Value | None = None) ->
 
 
 def log(k: KernelBuilder, x: Value) -> Value:
-    """The natural logarithm."""
+    """The natural logarithm; a library has it if some lane is not a positive normal number."""
+    is_rare = k.any_lane(is_unusual(k, x), bits=x.type.bits)
+    (result,) = k.if_else(
+        is_rare, lambda: ANY_LOGARITHMS[x.type.kind].call(k, x), lambda: _log_of_usual(k, x), likely=False
+    )
+    return result
+
+
+def _log_of_usual(k: KernelBuilder, x: Value) -> Value:
+    m, e, _ = split_normal(k, x)
+    return _combined(k, e, k.sub(m, 1.0))
+
+
+def is_unusual(k: KernelBuilder, x: Value) -> Value:
+    """Whether a number is not positive, normal and finite: by its bits, of which those of usual ones are moved to the
+    lowest integers, because AVX2 compares none without a sign."""
+    least, infinite = (float_to_bits(number, x.type.bits) for number in (format_of(x.type).lowest_normal, INFINITY))
+    lowest = -1 << (x.type.bits - 1)
+    moved = k.add(k.to_integer_bits(x), lowest - least)
+    return k.compare("ge", moved, lowest + (infinite - least))
+
+
+def _log_of_any(k: KernelBuilder, x: Value) -> tuple[Value]:
     m, e = split_exponent(k, x)
-    return with_specials(k, x, _combined(k, e, k.sub(m, 1.0)))
+    return (with_specials(k, x, _combined(k, e, k.sub(m, 1.0))),)
+
+
+LOGARITHMS_LIBRARY = "logarithms"
+_MANY_BITS = 1 << 10
+"""Of what is computed together of logarithms that the library has: arrays with a zero here and there are not that
+rare, and four vectors of 32 bytes take hardly longer than two."""
+
+
+def _any_logarithm(type: IRType) -> RareFunction:
+    symbol = f"xlapy.math.log_of_any.{type.kind}"
+    return RareFunction(symbol, LOGARITHMS_LIBRARY, _log_of_any, (type,), (type,), _MANY_BITS // type.bits)
+
+
+ANY_LOGARITHMS = {type.kind: _any_logarithm(type) for type in (F32, F64)}
 
 
 def log1p(k: KernelBuilder, x: Value) -> Value:

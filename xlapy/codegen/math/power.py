@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
-from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import CBRT
 from xlapy.codegen.math.common import (
     INFINITY,
@@ -20,7 +19,7 @@ from xlapy.codegen.math.common import (
     two_product,
 )
 from xlapy.codegen.math.exponential import exp_of_pair
-from xlapy.codegen.math.logarithm import log_pair
+from xlapy.codegen.math.logarithm import is_unusual, log_pair
 from xlapy.codegen.math.rare import RareFunction
 
 _CBRT_2 = 2.0 ** (1.0 / 3.0)
@@ -58,21 +57,27 @@ def cbrt(k: KernelBuilder, x: Value) -> Value:
 
 
 def power(k: KernelBuilder, x: Value, y: Value) -> Value:
-    """x^y as IEEE 754 defines pow. What is rare is computed only if some lane needs it."""
+    """x^y as IEEE 754 defines pow; a library has it if some lane's base or power is unusual."""
+    quick, is_base, is_far = _usual_power(k, x, y)
+    is_rare = k.any_lane(is_base, is_far, bits=x.type.bits)
+    (result,) = k.if_else(is_rare, lambda: ANY_POWERS[x.type.kind].call(k, x, y), lambda: quick, likely=False)
+    return result
+
+
+def _usual_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value, Value, Value]:
+    """The power of a positive, normal and finite base, if it comes not near the limits of the type; whether the base is
+    another one, and whether the power comes near the limits."""
     high, low = log_pair(k, x)
     product, error = _product_of_pair(k, high, low, y)
     quick = exp_of_pair(k, product, error, moderate=True)
-    bits, type = k.to_integer_bits(x), x.type
-    least, infinite = (float_to_bits(number, type.bits) for number in (format_of(type).lowest_normal, INFINITY))
-    is_normal = k.compare("lt", k.sub(bits, least), infinite - least, signed=False)
-    usual = k.and_(is_normal, k.compare("lt", k.fabs(product), _MODERATE[type.kind]))
+    is_far = k.not_(k.compare("lt", k.fabs(product), _MODERATE[x.type.kind]))
+    return quick, is_unusual(k, x), is_far
 
-    def with_unusual() -> Value:
-        (unusual,) = UNUSUAL_POWERS[type.kind].call(k, x, y)
-        return k.select(usual, quick, unusual)
 
-    (result,) = k.if_else(k.any_lane(k.not_(usual)), with_unusual, lambda: quick, likely=False)
-    return result
+def _any_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value]:
+    """All powers; usual ones have the same bits in any company."""
+    quick, is_base, is_far = _usual_power(k, x, y)
+    return (k.select(k.or_(is_base, is_far), _unusual_power(k, x, y), quick),)
 
 
 def _product_of_pair(k: KernelBuilder, high: Value, low: Value, y: Value) -> tuple[Value, Value]:
@@ -81,7 +86,7 @@ def _product_of_pair(k: KernelBuilder, high: Value, low: Value, y: Value) -> tup
     return product, k.muladd(low, y, error)
 
 
-def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value]:
+def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
     """The power with all special cases, of overflow and underflow, and of subnormal numbers."""
     form = format_of(x.type)
     magnitude = k.fabs(x)
@@ -108,13 +113,11 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value]:
     result = k.select(k.and_(odd, sign_bit(k, x)), k.neg(result), result)
     no_power = k.and_(k.and_(k.compare("lt", x, 0.0), k.compare("gt", x, -INFINITY)), k.not_(integral))
     result = k.select(k.or_(no_power, k.unordered(x, y)), NAN, result)
-    return (k.select(k.or_(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), one, result),)
+    return k.select(k.or_(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), one, result)
 
 
 POWERS_LIBRARY = "powers"
-UNUSUAL_POWERS = {
-    type.kind: RareFunction(
-        f"xlapy.math.unusual_power.{type.kind}", POWERS_LIBRARY, _unusual_power, (type, type), (type,)
-    )
+ANY_POWERS = {
+    type.kind: RareFunction(f"xlapy.math.any_power.{type.kind}", POWERS_LIBRARY, _any_power, (type, type), (type,))
     for type in (F32, F64)
 }

@@ -1,6 +1,6 @@
 """What functions compute only if some lane needs it, in libraries: programs call it instead of each having a copy.
 
-A cosine of f32 is 60 instructions for angles that are usual, and 150 for all others; LLVM would compile these again for
+A cosine of f32 is 25 instructions for angles that are usual, and 150 for all others; LLVM would compile these again for
 every cosine of every program. Operands and results pass through memory, which makes no difference to what is rare.
 """
 
@@ -13,7 +13,7 @@ from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy_runtime.records import Record
 
 LANES_PER_STEP = 16
-"""Lanes that are computed together; operands and results have room for a multiple of these."""
+"""Lanes that are computed together, of functions that are rarely called."""
 
 
 class RareFunction(Record):
@@ -24,6 +24,7 @@ class RareFunction(Record):
     compute: Callable[..., Sequence[Value]]
     operands: tuple[IRType, ...]
     results: tuple[IRType, ...]
+    lanes_per_step: int = LANES_PER_STEP  # of which operands and results have room for a multiple
 
     def call(self, k: KernelBuilder, *operands: Value) -> list[Value]:
         """The results for operands of any number of lanes.
@@ -31,7 +32,7 @@ class RareFunction(Record):
         Slots that want to be aligned make LLVM align the frame, so that what it keeps there crosses no lines either."""
         self._require(k.module)
         lanes = operands[0].type.lanes
-        room = -(-lanes // LANES_PER_STEP) * LANES_PER_STEP
+        room = -(-lanes // self.lanes_per_step) * self.lanes_per_step
         slots = [k.alloca(type.with_lanes(room), align=CACHE_LINE) for type in (*self.operands, *self.results)]
         for slot, operand in zip(slots, operands, strict=False):
             k.store(slot, operand)
@@ -53,11 +54,11 @@ class RareFunction(Record):
         attributes = f"noinline nounwind {attributes}".rstrip()
         with (
             KernelBuilder(module, self.symbol, parameters, None, linkage, attributes) as k,
-            k.loop(0, k.parameters["lanes"], LANES_PER_STEP) as loop,
+            k.loop(0, k.parameters["lanes"], self.lanes_per_step) as loop,
         ):
             places = [k.gep(k.parameters[f"p{number}"], loop.index, type.bytes) for number, type in enumerate(types)]
             loaded = [
-                k.load(place, type.with_lanes(LANES_PER_STEP))
+                k.load(place, type.with_lanes(self.lanes_per_step))
                 for place, type in zip(places, self.operands, strict=False)
             ]
             for place, value in zip(places[len(loaded) :], self.compute(k, *loaded), strict=True):

@@ -51,37 +51,35 @@ def _bit(k: KernelBuilder, quadrant: Value, bit: int) -> Value:
 
 
 def _sine_of(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
-    """sin(x + quarter_turns * pi/2), for none or one. Only without fma it needs no others for large angles."""
+    """sin(x + quarter_turns * pi/2), for none or one. With fma, a library has it if some lane's angle is large."""
     if not k.has_fma:
         return _sine_by_quadrant(k, x, quarter_turns)
-    quick = _sine_by_half_turns(k, x, quarter_turns)
-    large = k.compare("ge", k.fabs(x), ANGLE_LIMITS[x.type.kind])
-
-    def with_large() -> Value:
-        (sine,) = LARGE_SINES[x.type.kind, quarter_turns].call(k, x)
-        return k.select(large, sine, quick)
-
-    (result,) = k.if_else(k.any_lane(large), with_large, lambda: quick, likely=False)
+    (result,) = k.if_else(
+        k.any_lane(_is_large(k, x), bits=x.type.bits),
+        lambda: ANY_SINES[x.type.kind, quarter_turns].call(k, x),
+        lambda: _sine_by_half_turns(k, x, quarter_turns),
+        likely=False,
+    )
     return result
+
+
+def _is_large(k: KernelBuilder, x: Value) -> Value:
+    return k.compare("ge", k.fabs(x), ANGLE_LIMITS[x.type.kind])
 
 
 def _sine_by_half_turns(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
     """x = n pi + r or (n + 1/2) pi + r with |r| up to pi/2, for angles below the limit: the sine, but for the sign of
-    the odd n, is that of r, or of -r with the cosine for the odd ones."""
-    if quarter_turns:
-        r, low, turns = reduce_to_odd_quarters(k, x)
-    else:
-        r, low, turns = reduce_to_half_turns(k, x)
-    z, z_low = two_product(k, r, r)
-    cube, cube_low = two_product(k, r, z)
-    factor = horner(k, z, SINE)
-    # The slope, cos r, nearly enough for a factor of `low`.
-    slope = k.muladd(z, -4 / math.pi**2, 1.0)
-    rest_low = k.muladd(low, slope, k.mul(k.muladd(r, z_low, cube_low), factor))
-    value = k.add(r, k.muladd(cube, factor, rest_low))
-    flipped = k.bitcast(k.xor(k.to_integer_bits(value), k.shl(turns, x.type.bits - 1)), x.type)
-    # The reduction turns -0 into +0.
-    return flipped if quarter_turns else k.select(k.compare("eq", x, 0.0), x, flipped)
+    the odd n, is that of r, or of -r with the cosine for the odd ones.
+
+    It is r + r t with t = z c + z^2 Q(z) and z = r^2. Of what is added, 0.57 at most, only z and t are rounded as much
+    as that matters: by less than what makes 1 the next number above. For a zero, t is a positive one, as the last term
+    is, so that the sum has the sign of r."""
+    r, turns = (reduce_to_odd_quarters if quarter_turns else reduce_to_half_turns)(k, x)
+    z = k.mul(r, r)
+    first, *others = SINE[x.type.kind]
+    t = k.fma(z, first, k.mul(k.mul(z, z), horner(k, z, others)))
+    value = k.fma(r, t, r)
+    return k.bitcast(k.xor(k.to_integer_bits(value), k.shl(turns, x.type.bits - 1)), x.type)
 
 
 def _sine_by_quadrant(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
@@ -95,15 +93,19 @@ def _sine_by_quadrant(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
     return flipped if quarter_turns else k.select(k.compare("eq", x, 0.0), x, flipped)
 
 
-def _large_sine(type: IRType, quarter_turns: int) -> RareFunction:
+def _any_sine(type: IRType, quarter_turns: int) -> RareFunction:
     def compute(k: KernelBuilder, x: Value) -> tuple[Value]:
-        return (_sine_by_quadrant(k, x, quarter_turns),)
+        by_quadrant = _sine_by_quadrant(k, x, quarter_turns)
+        # Angles that are not large have the same bits in any company.
+        if k.has_fma:
+            return (k.select(_is_large(k, x), by_quadrant, _sine_by_half_turns(k, x, quarter_turns)),)
+        return (by_quadrant,)
 
     name = "cosine" if quarter_turns else "sine"
-    return RareFunction(f"xlapy.math.large_{name}.{type.kind}", ANGLES_LIBRARY, compute, (type,), (type,))
+    return RareFunction(f"xlapy.math.any_{name}.{type.kind}", ANGLES_LIBRARY, compute, (type,), (type,))
 
 
-LARGE_SINES = {(type.kind, turns): _large_sine(type, turns) for type in (F32, F64) for turns in (0, 1)}
+ANY_SINES = {(type.kind, turns): _any_sine(type, turns) for type in (F32, F64) for turns in (0, 1)}
 
 
 def sin(k: KernelBuilder, x: Value) -> Value:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, TWO_OVER_PI_WORDS
+from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, PI_BELOW, TWO_OVER_PI_WORDS
 from xlapy.codegen.math.common import format_of, quick_two_sum, round_to_integer, two_product, two_sum
 from xlapy.codegen.math.rare import RareFunction
 
@@ -47,7 +47,9 @@ def _reduced_where_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
     """`quick`, but the right ones for angles for which it is not."""
     magnitude = k.fabs(x)
     large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
-    merged = k.if_else(k.any_lane(large), lambda: _reduce_large(k, x, quick), lambda: quick, likely=False)
+    merged = k.if_else(
+        k.any_lane(large, bits=x.type.bits), lambda: _reduce_large(k, x, quick), lambda: quick, likely=False
+    )
     return Reduced(*merged)
 
 
@@ -55,7 +57,7 @@ def reduce_single(k: KernelBuilder, x: Value) -> Reduced:
     """The reduction of an f32; NaN for infinities. Each `high` is the nearest float but where `low` is of its size."""
     if not k.has_fma:
         return _reduce_single_through_double(k, x)
-    large = k.any_lane(k.compare("ge", k.fabs(x), _SINGLE_LIMIT))
+    large = k.any_lane(k.compare("ge", k.fabs(x), _SINGLE_LIMIT), bits=x.type.bits)
     reduced = k.if_else(large, lambda: SINGLE_ANGLES.call(k, x), lambda: _reduce_fused(k, x), likely=False)
     return Reduced(*reduced)
 
@@ -75,43 +77,38 @@ def _reduce_fused(k: KernelBuilder, x: Value) -> Reduced:
 
 
 class ReducedToHalfTurns(NamedTuple):
-    """r = high + low, up to pi/2, and an integer whose lowest bit tells whether the sine of r is to be negated."""
+    """An r up to pi/2, and an integer whose lowest bit tells whether the sine of r is to be negated."""
 
-    high: Value
-    low: Value
+    rest: Value
     turns: Value
 
 
 def reduce_to_half_turns(k: KernelBuilder, x: Value) -> ReducedToHalfTurns:
-    """x = n pi + r for |x| below the limit of its type, with fma: as above, everything being twice as large."""
-    shifted, n = _rounded_by_adding(k, k.mul(x, 1 / math.pi))
-    first, second, third = (2 * part for part in HALF_PI_FUSED[x.type.kind])
-    rough = k.fma(n, -first, x)
-    high = k.fma(n, -second, rough)
-    error = k.fma(n, -second, k.sub(rough, high))
-    return ReducedToHalfTurns(high, k.fma(n, -third, error), shifted)
+    """x = n pi + r for |x| below the limit of its type, with fma; zeros keep their signs.
+
+    The first difference is exact, and the second is rounded, by half an ulp of r. The third part of pi counts only
+    where r is small: the second difference is exact there, or the sine as large as r."""
+    shift = format_of(x.type).round_shift
+    shifted = k.fma(x, 1 / math.pi, k.const(x.type, shift))
+    n = k.sub(shifted, shift)
+    rest = x
+    for part in PI_BELOW[x.type.kind]:
+        rest = k.fma(n, -part, rest)
+    return ReducedToHalfTurns(rest, k.to_integer_bits(shifted))
 
 
 def reduce_to_odd_quarters(k: KernelBuilder, x: Value) -> ReducedToHalfTurns:
     """x = (n + 1/2) pi - r, likewise; cos x = sin r for the even n.
 
-    Where |x| is below 1, so that n + 1/2 is plus or minus 1/2, the first difference is rounded; what it loses is the
-    difference between x and the sum that should give x again."""
-    shifted, n = _rounded_by_adding(k, k.muladd(x, 1 / math.pi, -0.5))
-    half_turns = k.add(n, 0.5)
-    first, second, third = (2 * part for part in HALF_PI_FUSED[x.type.kind])
-    rough = k.fma(half_turns, first, k.neg(x))
-    lost = k.sub(k.fma(half_turns, first, k.neg(rough)), x)
-    high = k.fma(half_turns, second, rough)
-    error = k.fma(half_turns, second, k.sub(rough, high))
-    return ReducedToHalfTurns(high, k.add(k.fma(half_turns, third, error), lost), shifted)
-
-
-def _rounded_by_adding(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
-    """An integer with the parity of the nearest one, and that as a float."""
+    Where |x| is below 1, so that n + 1/2 is plus or minus 1/2, the first difference is rounded, too; but the sine of r,
+    which is above pi/2 - 1, changes less than r then."""
     shift = format_of(x.type).round_shift
-    shifted = k.add(x, shift)
-    return k.to_integer_bits(shifted), k.sub(shifted, shift)
+    shifted = k.add(k.muladd(x, 1 / math.pi, k.const(x.type, -0.5)), shift)
+    half_turns = k.add(k.sub(shifted, shift), 0.5)
+    rest = k.neg(x)
+    for part in PI_BELOW[x.type.kind]:
+        rest = k.fma(half_turns, part, rest)
+    return ReducedToHalfTurns(rest, k.to_integer_bits(shifted))
 
 
 def _reduce_single_through_double(k: KernelBuilder, x: Value) -> Reduced:
