@@ -71,8 +71,8 @@ def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
     if is_python_scalar(value):
         return _scalar(spec, value, title)
     if not callable(getattr(value, "__array__", None)):
-        is_like_an_array = isinstance(value, list | tuple | memoryview)
-        hint = f"; np.asarray(it, {spec.dtype.name!r}) makes an array of it" if is_like_an_array else ""
+        maker = _maker_of_array(value, spec)
+        hint = f"; {maker} makes an array of it" if maker else ""
         _refuse(title, spec, f"{type(value).__name__}{hint}")
     array = array_of(value, title)
     dtype, is_admitted = array.dtype.newbyteorder("="), spec.admits(array.shape)
@@ -80,6 +80,13 @@ def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
         hint = f"; .astype({spec.dtype.name!r}) converts it" if is_admitted else ""
         _refuse(title, spec, f"{ArraySpec(dtype, array.shape)}{hint}")
     return _mended(array, spec, title)
+
+
+def _maker_of_array(value: Value, spec: ArraySpec) -> str:
+    """What of numpy's makes an array of `value`, which is none and does not make one of itself."""
+    if isinstance(value, list | tuple | memoryview) or hasattr(value, "__array_interface__"):
+        return f"np.asarray(it, {spec.dtype.name!r})"
+    return "np.from_dlpack(it)" if hasattr(value, "__dlpack__") else ""
 
 
 def _mended(array: np.ndarray, spec: ArraySpec, title: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.builder.registry import FUNCTIONS, NOT_RECORDED, RECORDED_BY
 from xlapy.hlo.attributes import DotDimensionNumbers, Precision
 from xlapy.hlo.shape import Shape
+from xlapy.support.errors import ArgumentError
 
 
 def test_every_op_of_the_table_can_be_recorded() -> None:
@@ -225,7 +226,19 @@ def test_the_alternative_forms() -> None:
         i == 0, true_operand=x, true_computation=ops.Neg, false_operand=x, false_computation=ops.Abs
     )
     assert two_way.shape == x.shape
+    branches = {"true_operand": x, "true_computation": ops.Neg, "false_operand": x, "false_computation": ops.Abs}
+    assert ops.Conditional(predicate=i == 0, **branches).shape == x.shape
+    assert ops.Conditional(branch_index=i, branch_computations=[ops.Neg], branch_operands=[x]).shape == x.shape
+    assert ops.Reshape(operand=x, new_sizes=(2, 2)).shape.dims == (2, 2)
     assert ops.Compare(x, x, "lt", "totalorder").shape.type.name == "pred"
+
+
+def test_what_the_alternative_forms_lack() -> None:
+    x = XlaBuilder("forms").parameter(0, Shape.array(np.float32, (4,)))
+    with pytest.raises(ArgumentError, match=r"Reshape: no sizes are given; Reshape\(x, \(\)\) makes a scalar"):
+        ops.Reshape(x)
+    with pytest.raises(ArgumentError, match="Conditional: nothing chooses a branch; it takes a predicate"):
+        ops.Conditional(branch_computations=[ops.Neg], branch_operands=[x])
 
 
 def test_methods_are_named_word_by_word() -> None:

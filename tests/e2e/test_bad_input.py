@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -136,6 +137,11 @@ def test_how_to_make_the_argument_that_is_wanted() -> None:
         exe(np.zeros(3))
     with pytest.raises(xlapy.ArgumentError, match=r"f32\[2\], got list; np\.asarray\(it, 'float32'\) makes an array"):
         exe([1.0, 2.0])
+    like_an_array = SimpleNamespace(__array_interface__=np.zeros(2, F32).__array_interface__)
+    with pytest.raises(xlapy.ArgumentError, match=r"got SimpleNamespace; np\.asarray\(it, 'float32'\) makes an array"):
+        exe(like_an_array)
+    with pytest.raises(xlapy.ArgumentError, match=r"got SimpleNamespace; np\.from_dlpack\(it\) makes an array of it"):
+        exe(SimpleNamespace(__dlpack__=np.zeros(2, F32).__dlpack__))
 
 
 SCALARS: list[tuple[Any, Any, Any]] = [

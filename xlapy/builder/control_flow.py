@@ -43,12 +43,19 @@ def _leaves(value: Structure) -> list[Any]:
 
 
 @op_function("conditional")
-def Conditional(selector: Operand, *arguments: Any, **named: Any) -> XlaOp:
+def Conditional(selector: Operand | None = None, *arguments: Any, **named: Any) -> XlaOp:
     """Runs one branch on its operand and returns its result.
 
     `Conditional(predicate, true_operand, true_computation, false_operand, false_computation)` chooses by pred[];
     `Conditional(branch_index, branch_computations, branch_operands)` by s32[], where the last branch serves every index
     out of range. Operands may be structures, as for While."""
+    for name in ("predicate", "branch_index"):
+        if selector is None and not arguments:
+            selector = named.pop(name, None)
+    if selector is None:
+        raise ArgumentError(
+            "nothing chooses a branch; it takes a predicate of type pred[], or a branch_index of type s32[]"
+        )
     if len(arguments) + len(named) == len(_N_WAY):
         computations, operands = _bound(_N_WAY, arguments, named)
         return _conditional(

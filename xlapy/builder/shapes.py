@@ -71,12 +71,14 @@ def BroadcastInDim(operand: XlaOp, shape: Integers, broadcast_dimensions: Intege
 
 
 @op_function("reshape")
-def Reshape(operand: XlaOp, dimensions: Integers | None, new_sizes: Integers | None = None) -> XlaOp:
+def Reshape(operand: XlaOp, dimensions: Integers | None = None, new_sizes: Integers | None = None) -> XlaOp:
     """The elements in row-major order under new sizes: `Reshape(x, new_sizes)`.
 
     `Reshape(x, dimensions, new_sizes)` reads them in the order that a transpose by `dimensions` would give, which may
     be None for the order that they have."""
     shape, builder = require_array(operand), operand.builder
+    if dimensions is None and new_sizes is None:
+        raise ArgumentError(f"no sizes are given; Reshape(x, ()) makes a scalar of one element of {shape}")
     if new_sizes is not None:
         order = tuple(range(shape.rank)) if dimensions is None else as_ints(dimensions, "dimensions")
         if sorted(order) != list(range(shape.rank)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
@@ -14,6 +15,7 @@ from xlapy.codegen.registers import (
     constant_element,
     from_memory,
     memory_type,
+    moved,
     parts_of,
     register_type,
     to_memory,
@@ -89,8 +91,8 @@ class Array:
         if offset.vector is None and offset.step == -1 and mask is None:
             first = ix.add(offset, 1 - ix.lanes)
             loaded = self._load_neighbours(k, first, ix.lanes, None)
-            order = range(ix.lanes - 1, -1, -1)
-            parts = [k.shuffle(part, None, order) for part in parts_of(loaded)]
+            turn = partial(k.shuffle, b=None, lanes=range(ix.lanes - 1, -1, -1))
+            parts = [moved(k, turn, part) for part in parts_of(loaded)]
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
         if offset.vector is None and mask is None and self._may_be_picked(offset.step, ix.lanes):
             return self._load_strided(ix, offset)
@@ -249,7 +251,8 @@ class Array:
             assert isinstance(part, Value)
             own = [lane for lane in range(lanes) if min(lane * step // lanes, step - 1) == number]
             order = [lanes + lane * step - start if lane in own else lane for lane in range(lanes)]
-            chosen = k.shuffle(part, part, order) if chosen is None else k.shuffle(chosen, part, order)
+            pick = partial(k.shuffle, lanes=order)
+            chosen = moved(k, pick, part if chosen is None else chosen, part)
         assert chosen is not None
         return chosen
 

@@ -56,6 +56,7 @@ class Emitter:
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which
+        self.bits: dict[str, tuple[str, Value]] = {}  # values that are only moved: their narrower type, and its bits
         self.ranges: dict[str, Range] = {}  # what is known of values
         self.products: dict[str, tuple[Value, Value]] = {}  # what values are products of that sums may take in
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant

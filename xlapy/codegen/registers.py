@@ -10,11 +10,14 @@
 | c64, c128            | a `Pair` of f32, f64           | two floats           |
 
 A value may have any number of lanes; memory holds lanes one after another.
+
+Floats below f32 that are only moved are written with the bits that were read: emitters note where these are. To narrow
+what was widened would be work for nothing, and would make another NaN of some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, IRType, KernelBuilder, Value
@@ -60,7 +63,9 @@ def from_memory(k: KernelBuilder, raw: Value, element_type: ElementType) -> Valu
     if part.kind == "pred":
         return k.compare("ne", raw, 0)
     if part.is_narrow_float:
-        return note_rounded(k, NARROW_FLOATS[part.name].widen(k, raw), part)
+        value = NARROW_FLOATS[part.name].widen(k, raw)
+        _note_bits(k, value, part.name, raw)
+        return note_rounded(k, value, part)
     return wrap_narrow_integer(k, raw, part)
 
 
@@ -70,9 +75,32 @@ def to_memory(k: KernelBuilder, value: Value, element_type: ElementType) -> Valu
     if part.kind == "pred":
         return k.zext(value, I8.with_lanes(value.type.lanes))
     if part.is_narrow_float:
+        noted = k.bits.get(value.text)
+        if noted and noted[0] == part.name:
+            return noted[1]
         form = NARROW_FLOATS[part.name]
         return (form.encode if form.encode and is_rounded(k, value, part) else form.narrow)(k, value)
     return value
+
+
+def _note_bits(k: KernelBuilder, value: Value, name: str, bits: Value) -> None:
+    """What `to_memory` gives for a value of the type `name`. Constants are as quickly narrowed."""
+    if value.constant is None:
+        k.bits[value.text] = name, bits
+
+
+def moved(k: KernelBuilder, move: Callable[..., Value], *values: Value) -> Value:
+    """What `move` makes of values of one type by choosing among their lanes, and its bits of theirs if these are known:
+    in case somebody wants them, or else nothing uses them."""
+    result = move(*values)
+    names = {k.bits[value.text][0] for value in values if value.text in k.bits}
+    if len(names) != 1 or not all(value.text in k.bits or value.constant is not None for value in values):
+        return result
+    name = names.pop()
+    narrow = NARROW_FLOATS[name].narrow
+    bits = [k.bits[value.text][1] if value.text in k.bits else narrow(k, value) for value in values]
+    _note_bits(k, result, name, move(*bits))
+    return result
 
 
 def note_rounded(k: KernelBuilder, value: Value, element_type: ElementType) -> Value:
@@ -129,14 +157,14 @@ def splat(k: KernelBuilder, element: Element, lanes: int) -> Element:
     """The element in every lane; one that has these lanes already stays."""
     if isinstance(element, Pair):
         return Pair(k.splat(element.re, lanes), k.splat(element.im, lanes))
-    return k.splat(element, lanes)
+    return moved(k, lambda value: k.splat(value, lanes), element)
 
 
 def select(k: KernelBuilder, condition: Value, on_true: Element, on_false: Element) -> Element:
     if isinstance(on_true, Pair) and isinstance(on_false, Pair):
         return Pair(k.select(condition, on_true.re, on_false.re), k.select(condition, on_true.im, on_false.im))
     assert isinstance(on_true, Value) and isinstance(on_false, Value)
-    return k.select(condition, on_true, on_false)
+    return moved(k, lambda true, false: k.select(condition, true, false), on_true, on_false)
 
 
 def lanes_of(element: Element) -> int:
