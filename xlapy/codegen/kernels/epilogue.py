@@ -17,6 +17,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.kernels.effort import is_small_behind
 from xlapy.codegen.kernels.loop import (
     FUNCTION_WORK,
     VECTORS_PER_STEP,
@@ -53,6 +54,7 @@ class EpiloguePlan(Record):
     is_linear: bool  # everything is read at the element's own number, or is the same everywhere
     lanes: int
     is_quick: bool
+    is_light: bool  # LLVM should not try hard
     has_masks: bool  # part of a vector costs no more than a whole one, so that there need not be code for both
     work: int  # multiplications of the product that an element takes as long as
 
@@ -86,6 +88,7 @@ def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> Ep
     lanes = widest_lanes(members, target, 1 if loop.is_quick else VECTORS_PER_STEP)
     lanes //= 2 if product.shape.type.is_complex else 1  # half as many columns are finished together
     lanes = min(lanes, _power_of_two_above(run), MOST_LANES_OF_COLUMN if is_column else lanes)
+    work = _work(members, product)
     return EpiloguePlan(
         product,
         roots,
@@ -96,8 +99,9 @@ def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> Ep
         loop.is_linear,
         max(lanes, 1),
         loop.is_quick,
+        not loop.is_quick and is_small_behind(fusion, product, work, call.sizes["k"]),
         target.is_avx512,
-        _work(members, product),
+        work,
     )
 
 
