@@ -117,8 +117,9 @@ class KernelLibrary:
     def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
         """The function that a matrix product calls for what a fusion has behind it, and what an element of that takes,
         in multiplications."""
-        plan = plan_epilogue(fusion, self.target, runs_once=runs_once)
-        key = ("epilogue", instruction_key(fusion), plan.is_quick)
+        whole = self._work_of_whole if runs_once else lambda: 0.0
+        plan = plan_epilogue(fusion, self.target, runs_once=runs_once, whole=whole)
+        key = ("epilogue", instruction_key(fusion), plan.is_quick, plan.is_light)
         found = self.known.get(key)
         if found is None:
             name = self.new_name("epilogue")
