@@ -65,3 +65,23 @@ def test_only_functions_that_say_so_are_shared() -> None:
     text = module.text()
     assert [module.defines(name) for name in "fghi"] == [True, True, False, True]
     assert "!{}" not in text.splitlines()[-1] and text.count("distinct !{") == 2 * 3
+
+
+def test_layers_with_the_same_behind_their_products_have_one_function_for_that() -> None:
+    """Whatever the products sum up."""
+    rng = np.random.default_rng(0)
+    shapes = [(64, 300), (300, 256), (256,), (256, 256), (256,)]
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+
+    def build(x: XlaOp, *weights: XlaOp) -> XlaOp:
+        for weight, bias in zip(weights[::2], weights[1::2], strict=True):
+            x = ops.Max(ops.Dot(x, weight) + ops.Broadcast(bias, (64,)), 0.0)
+        return x
+
+    program = xlapy.compile(record(build, *arrays))
+    assert kernels_of(program) == ["kernel.0.epilogue"]
+    assert program.compile_stats().kernels == 1
+    expected = arrays[0].astype(np.float64)
+    for weight, bias in zip(arrays[1::2], arrays[2::2], strict=True):
+        expected = np.maximum(expected @ weight + bias, 0)
+    np.testing.assert_allclose(program(*arrays), expected, rtol=1e-4, atol=1e-3)

@@ -130,7 +130,7 @@ def between(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool
                 seen.add(instruction)
                 stack.append((instruction, True))
                 if not is_input(instruction):
-                    stack.extend((operand, False) for operand in reversed(instruction.operands))
+                    stack.extend([(operand, False) for operand in reversed(instruction.operands)])
     return order
 
 

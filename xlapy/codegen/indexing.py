@@ -62,7 +62,8 @@ class Index(NamedTuple):
 
 def _depth(coordinate: Coordinate) -> int:
     """How deep in loops a position is found."""
-    return max(known.scope.depth for known in (coordinate.start, coordinate.vector) if known is not None)
+    depth, vector = coordinate.start.scope.depth, coordinate.vector
+    return depth if vector is None else max(depth, vector.scope.depth)
 
 
 class Indexing:
@@ -172,8 +173,12 @@ class Indexing:
     def linearize(self, coordinates: Sequence[Coordinate], strides: Sequence[int]) -> Coordinate:
         """The sum of position times stride over the dimensions. What is known outside of a loop is added up there."""
         terms = [self.scale(at, stride) for at, stride in zip(coordinates, strides, strict=True) if stride]
+        if not terms:
+            return self.constant(0)
+        if len(terms) == 1:
+            return terms[0]._replace(bounds=None)
         terms.sort(key=_depth)
-        return functools.reduce(self.sum, terms, self.constant(0))
+        return functools.reduce(self.sum, terms)
 
     def split(self, index: Index) -> tuple[Coordinate, ...]:
         """The coordinates of an index, from its linear number if need be."""

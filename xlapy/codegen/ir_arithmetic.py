@@ -58,6 +58,8 @@ _FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
     "fmul": lambda a, b: a * b,
     "fdiv": lambda a, b: a / b,
 }
+_SPECIAL = frozenset((-1, 0, 1))
+"""Operands that some operation needs no instruction for."""
 _SHIFTS = frozenset(("shl", "lshr", "ashr"))
 _DIVISIONS = frozenset(("sdiv", "udiv", "srem", "urem"))
 _COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
@@ -124,7 +126,7 @@ class Arithmetic(Conversions):
             joined = self._joined(operation, a, b)
             if joined is not None:
                 return joined
-        return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
+        return self._shared(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", self._scope.barrier, (a, b))
 
     def _joined(self, operation: str, a: Value, b: Value) -> Value | None:
         """The sum or product with what is constant in it added last; None if nothing is."""
@@ -160,6 +162,8 @@ class Arithmetic(Conversions):
             if operation in _DIVISIONS and right == -1 and a.constant == -1 << (bits - 1):
                 return None
             return self.const(a.type, wrap_integer(_INTEGER_FOLDS[operation](int(a.constant), right, bits), bits))
+        if bits > 1 and right not in _SPECIAL:
+            return None
         if operation in _IDENTITY and right == wrap_integer(_IDENTITY[operation], bits):
             return a
         if operation in _ABSORBING and right == wrap_integer(_ABSORBING[operation], bits):

@@ -117,17 +117,24 @@ class KernelLibrary:
     def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
         """The function that a matrix product calls for what a fusion has behind it, and what an element of that takes,
         in multiplications."""
-        plan = plan_epilogue(fusion, self.target, runs_once=runs_once)
-        key = ("epilogue", instruction_key(fusion), plan.is_quick)
+        whole = self._work_of_whole if runs_once else lambda: 0.0
+        plan = plan_epilogue(fusion, self.target, runs_once=runs_once, whole=whole)
+        key = ("epilogue", instruction_key(fusion), plan.is_quick, plan.is_light)
         found = self.known.get(key)
         if found is None:
             name = self.new_name("epilogue")
             module = self.quick_module if plan.is_quick else self.module
-            attributes = f"{self.attributes} {_ALIGNED_FRAME}" if plan.is_quick else self.attributes
             operands = [operand.shape for operand in fusion.operands]
             shapes = [*operands, *(root.shape for root in plan.roots)]
             with KernelBuilder(
-                module, name, EPILOGUE_PARAMETERS, None, attributes=attributes, is_quick=plan.is_quick
+                module,
+                name,
+                EPILOGUE_PARAMETERS,
+                None,
+                attributes=self._attributes(is_quick=plan.is_quick, is_light=plan.is_light),
+                hoists_constants=plan.is_light,
+                is_quick=plan.is_quick,
+                is_shared=True,
             ) as k:
                 for number in range(len(shapes)):
                     place = k.gep(k.parameters["pointers"], number, PTR.bytes)
@@ -136,7 +143,8 @@ class KernelLibrary:
                 outputs = arrays[len(operands) :]
                 bound = dict(zip(fusion.called[0].parameters, arrays, strict=False))
                 emit_epilogue(k, plan, bound, outputs)
-            found = self.known[key] = NativeKernel(name, name, 0, 0)
+            self.written -= k.name != name
+            found = self.known[key] = NativeKernel(k.name, k.name, 0, 0)
         return found.name, plan.work
 
     def _write(self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...]) -> NativeKernel:
@@ -223,21 +231,23 @@ class KernelLibrary:
     def _builder(self, module: Module, name: str, pointers: Sequence[str], kernel: Kernel) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
         is_quick = module is self.quick_module
-        attributes = f"noinline optnone {self.attributes}" if kernel.is_light else self.attributes
-        if is_quick:
-            attributes = f"{attributes} {_ALIGNED_FRAME}"
         return KernelBuilder(
             module,
             name,
             parameters,
             None,
-            attributes=attributes,
+            attributes=self._attributes(is_quick=is_quick, is_light=kernel.is_light),
             hoists_constants=kernel.is_light,
             is_quick=is_quick,
             calls_functions=kernel.calls_functions,
             joins_offsets=True,
             is_shared=True,
         )
+
+    def _attributes(self, *, is_quick: bool, is_light: bool) -> str:
+        """Those of a function that LLVM is to compile fast, or not to try hard for."""
+        light, frame = "noinline optnone " if is_light else "", f" {_ALIGNED_FRAME}" if is_quick else ""
+        return f"{light}{self.attributes}{frame}"
 
     @property
     def attributes(self) -> str:

@@ -9,11 +9,12 @@ import pytest
 
 import xlapy
 from tests.support.native import flatten
+from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.effort import is_heavy
 from xlapy.codegen.kernels.functions import ROOMY_REGISTERS
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.program import GLUE_LEVEL, KERNEL_LEVEL
-from xlapy.codegen.target import host_target
+from xlapy.codegen.target import host_target, reference_target
 from xlapy.compiler import lower
 from xlapy.hlo.text import parse
 from xlapy.options import CompileOptions
@@ -125,6 +126,64 @@ def test_what_is_a_small_part_of_the_program_is_light() -> None:
     rest = "y = f32[3000,5000] parameter(1)  n = f32[3000,5000] sine(y)  ROOT t = tuple(r, n)"
     assert is_light(program(f"{alone}  {rest}"))
     assert not is_light(program(f"{alone}  {rest}".replace("3000,5000", "3000,50")))
+
+
+def test_what_is_a_small_part_beside_a_product_is_light() -> None:
+    """Products count by what they compute, not by what they move."""
+    rest = """a = f32[{rows},900] parameter(1)  b = f32[900,900] parameter(2)
+        d = f32[{rows},900] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}  ROOT t = tuple(r, d)"""
+    alone = SMALL.replace("20", "9000")
+    assert is_light(program(f"{alone}  {rest.format(rows=900)}"))
+    assert not is_light(program(f"{alone}  {rest.format(rows=9)}"))
+
+
+BEHIND_PRODUCT = """a = f32[130,{depth}] parameter(0)  b = f32[{depth},290] parameter(1)  c = f32[290] parameter(2)
+    d = f32[130,290] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+    w = f32[130,290] broadcast(c), dimensions={{1}}  s = f32[130,290] add(d, w)  ROOT r = f32[130,290] {function}"""
+
+
+@pytest.mark.parametrize("function", ["maximum(s, w)", "subtract(s, w)"])
+def test_what_is_a_small_part_of_its_product_is_light(function: str) -> None:
+    text = program(BEHIND_PRODUCT.format(depth=600, function=function))
+    assert "kernel.0.epilogue" in xlapy.compile(text).llvm_ir()
+    assert is_light(text)
+    check_same(text)
+    short = BEHIND_PRODUCT.format(depth=200, function=function)
+    assert not is_light(program(short))
+    rest = "x = f32[900,900] parameter(3)  n = f32[900,900] sine(x)  ROOT t = tuple(r, n)"
+    assert is_light(program(f"{short.replace('ROOT r', 'r')}  {rest}"))
+
+
+@pytest.mark.parametrize("name", ["sse2", "avx2", "avx512", "neon"])
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_light_parts_of_products_compile_for_every_machine(name: str, type: str) -> None:
+    """Those with parts of vectors behind masks, too."""
+    target = reference_target(name)
+    text = program(BEHIND_PRODUCT.format(depth=600, function="maximum(s, w)")).replace("f32", type)
+    lowered = lower(parse(text), CompileOptions(), target, Watch(), Timings())
+    (code,) = (code for code, level in lowered.emitted.modules if level == KERNEL_LEVEL)
+    assert re.search(r"define void @kernel\.0\.epilogue.*optnone", code)
+    assert emit_object(code, target, codegen_level=KERNEL_LEVEL)
+
+
+@pytest.mark.parametrize("type", ["f32", "f64", "bf16"])
+def test_functions_behind_products_are_written_once_where_masks_are_quick(type: str) -> None:
+    """Whole vectors and parts of them are loaded by masks. Only parts are stored so."""
+    text = program(BEHIND_PRODUCT.format(depth=900, function="tanh(s)")).replace("f32", type)
+    lowered = lower(parse(text), CompileOptions(), reference_target("avx2"), Watch(), Timings())
+    (code,) = (code for code, level in lowered.emitted.modules if level == KERNEL_LEVEL)
+    divisions = len(re.findall(r"fdiv <", code))
+    assert (divisions == 1) == (type != "bf16")
+    if type != "bf16":
+        assert len(re.findall(r"call <\d+ x \w+> @llvm\.masked\.load", code)) == 2
+        assert len(re.findall(r"call void @llvm\.masked\.store", code)) == len(re.findall(r"  store <", code)) == 1
+        check_same(text)
+
+
+def test_what_is_no_small_part_of_its_product_or_has_masks_is_not_light() -> None:
+    assert not is_light(program(BEHIND_PRODUCT.format(depth=600, function="tanh(s)")))
+    text = program(BEHIND_PRODUCT.format(depth=600, function="select(m, s, w)"))
+    assert not is_light(text.replace("ROOT r", "m = pred[130,290] compare(s, w), direction=GT  ROOT r"))
 
 
 MASKED_ROWS = -(-host_target().l2_bytes // (1000 * 4))

@@ -24,6 +24,10 @@ from xlapy.hlo.shape import Shape
 
 LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
 LEAST_PARTS = 24  # of a program's work: of less than one of so many, what the passes save is no hundredth of the whole
+PRODUCTS = frozenset({"dot", "convolution"})
+FLOPS_OF_PRODUCT = 2  # for each number that is multiplied and added
+FLOPS_OF_STEP = 4  # of products, at their best, in the time of another operation: most take longer
+LEAST_PARTS_BEHIND = 64  # the same for what is behind products, which without the passes takes up to twice as long
 
 COUNTED = frozenset({"parameter", "constant", "tuple", "iota", "reduce"})
 """Ops whose work is known, and whose kernels have no more than a loop in a loop, beside those of every element."""
@@ -117,8 +121,8 @@ def is_small(instruction: Instruction, target: Target, whole: Callable[[], float
 
 
 def work_in(computation: Computation) -> float:
-    """Operations at least. What computes much for each element that it moves counts as moving it: nobody knows here how
-    fast it is. Loops and calls do not count at all."""
+    """Operations at least. What computes much for each element that it moves counts as moving it, unless it is a
+    product: nobody knows here how fast it is. Loops and calls do not count at all."""
     return sum(_least_work(i) for i in computation if Trait.CONTROL not in i.spec.traits)
 
 
@@ -128,7 +132,24 @@ def _least_work(instruction: Instruction) -> float:
     insides = list(_inside(instruction))
     if all(map(_is_counted, insides)):
         return sum(map(_work, insides))
-    return sum(leaf.size for value in (*instruction.operands, instruction) for leaf in _leaves(value))
+    moved = sum(leaf.size for value in (*instruction.operands, instruction) for leaf in _leaves(value))
+    flops = sum(arithmetic_cost(inside).flops for inside in insides if inside.opcode in PRODUCTS)
+    return max(moved, flops / FLOPS_OF_STEP)
+
+
+def is_small_behind(
+    fusion: Instruction, product: Instruction, work: int, depth: int, whole: Callable[[], float]
+) -> bool:
+    """Whether what a fusion has behind a matrix product is so small a part of that, or of the `whole` work around it,
+    that a better one would not be noticed: `work` is what it takes for an element, in multiplications, of which the
+    product has `depth` for each."""
+    insides = [inside for inside in _inside(fusion) if inside is not product]
+    if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
+        return False
+    if _has_masks(fusion) or not _survives_unoptimized(fusion):
+        return False
+    least = LEAST_PARTS_BEHIND * work
+    return least <= depth or least * product.shape.size * FLOPS_OF_PRODUCT <= whole() * FLOPS_OF_STEP
 
 
 def is_bound_by_memory(instruction: Instruction, target: Target) -> bool:

@@ -11,12 +11,13 @@ No element may be computed twice. So what does not fill a vector at the end of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.kernels.effort import LEAST_PARTS, is_small_behind
 from xlapy.codegen.kernels.loop import (
     FUNCTION_WORK,
     VECTORS_PER_STEP,
@@ -53,7 +54,9 @@ class EpiloguePlan(Record):
     is_linear: bool  # everything is read at the element's own number, or is the same everywhere
     lanes: int
     is_quick: bool
+    is_light: bool  # LLVM should not try hard
     has_masks: bool  # part of a vector costs no more than a whole one, so that there need not be code for both
+    hides_masks: bool  # it costs too little to notice if all is loaded by masks, and stored without if possible
     work: int  # multiplications of the product that an element takes as long as
 
     @property
@@ -70,8 +73,11 @@ class _Rows(Record):
     values: Value
 
 
-def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> EpiloguePlan:
-    """How to compute what a fusion has behind its matrix product."""
+def plan_epilogue(
+    fusion: Instruction, target: Target, *, runs_once: bool, whole: Callable[[], float] = lambda: 0
+) -> EpiloguePlan:
+    """How to compute what a fusion has behind its matrix product. `whole` counts the work of what runs once, as this
+    does."""
     computation = fusion.called[0]
     product, roots = fused_product(fusion), fusion_roots(computation)
     call = library_product(product) if product is not None else None
@@ -86,6 +92,7 @@ def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> Ep
     lanes = widest_lanes(members, target, 1 if loop.is_quick else VECTORS_PER_STEP)
     lanes //= 2 if product.shape.type.is_complex else 1  # half as many columns are finished together
     lanes = min(lanes, _power_of_two_above(run), MOST_LANES_OF_COLUMN if is_column else lanes)
+    work = _work(members, product)
     return EpiloguePlan(
         product,
         roots,
@@ -96,8 +103,10 @@ def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> Ep
         loop.is_linear,
         max(lanes, 1),
         loop.is_quick,
+        not loop.is_quick and is_small_behind(fusion, product, work, call.sizes["k"], whole),
         target.is_avx512,
-        _work(members, product),
+        FUNCTION_WORK <= work <= call.sizes["k"] / LEAST_PARTS and _masks_in_registers(members, target),
+        work,
     )
 
 
@@ -106,6 +115,13 @@ def _work(members: Sequence[Instruction], product: Instruction) -> int:
     costs = [arithmetic_cost(member) for member in members if member is not product]
     operations = sum(cost.flops + cost.transcendentals * FUNCTION_WORK for cost in costs)
     return MOVES_PER_ELEMENT + int(operations) // max(product.shape.size, 1)
+
+
+def _masks_in_registers(members: Sequence[Instruction], target: Target) -> bool:
+    """Whether there are instructions that load and store elements of 32 and 64 bits by masks, and no others are in
+    memory. The stores are slow."""
+    has_instructions = target.has("avx2") and not target.is_avx512
+    return has_instructions and all(leaf.type.bytes >= 4 for member in members for leaf in member.shape.leaves())
 
 
 def _power_of_two_above(size: int) -> int:
@@ -165,9 +181,11 @@ class _Block:
     def _vectors(self, here: _Rows, begin: Value, end: Value, line: Value | None) -> None:
         """Whole vectors of columns, and the rest by a mask; all in row `line` of the results, if that matters."""
         k, lanes = self._k, self._plan.lanes
-        if self._plan.has_masks and lanes > 1:
+        if (self._plan.has_masks or self._plan.hides_masks) and lanes > 1:
             with k.loop(begin, end, lanes) as vector:
-                self._down(here, vector.index, line, self._mask(k.smin(k.sub(end, vector.index), lanes)))
+                count = k.smin(k.sub(end, vector.index), lanes)
+                whole = k.compare("eq", count, lanes) if self._plan.hides_masks else None
+                self._down(here, vector.index, line, self._mask(count), whole)
             return
         whole = k.add(begin, k.and_(k.sub(end, begin), -lanes))
         with k.loop(begin, whole, lanes) as vector:
@@ -181,8 +199,10 @@ class _Block:
         k, lanes = self._k, self._plan.lanes
         return k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), k.splat(k.trunc(count, I32), lanes))
 
-    def _down(self, here: _Rows, column: Value, line: Value | None, mask: Value | None) -> None:
-        """A vector of columns, row by row."""
+    def _down(
+        self, here: _Rows, column: Value, line: Value | None, mask: Value | None, whole: Value | None = None
+    ) -> None:
+        """A vector of columns, row by row. If it is known whether it is `whole`, it is stored without the mask then."""
         k, plan = self._k, self._plan
         ix = Indexing(k, plan.lanes)
         source = ix.along_lanes(k.sub(column, here.first))
@@ -198,8 +218,17 @@ class _Block:
                 coordinates = self._coordinates(k.add(line, lines), position)
             index = Index(plan.shape.dims, coordinates, ix.along_lanes(number), mask)
             graph = ElementGraph(ix, self._operands, {plan.product: value})
-            for target, element in zip(self._outputs, graph.values([(r, index) for r in plan.roots]), strict=True):
-                target.store(ix, index, element)
+            elements = graph.values([(root, index) for root in plan.roots])
+
+            def store(at: Index) -> list[Value]:
+                for target, element in zip(self._outputs, elements, strict=True):
+                    target.store(ix, at, element)
+                return []
+
+            if whole is None:
+                store(index)
+            else:
+                k.if_else(whole, lambda: store(index._replace(mask=None)), lambda: store(index), likely=True)
 
     def _coordinates(self, line: Value, position: Coordinate) -> tuple[Coordinate, ...]:
         """Where the lanes are: at `position` of row `line` of the results."""
