@@ -453,3 +453,31 @@ def test_floats_that_are_only_moved_keep_their_bits(dtype: str, name: str, targe
         return executable.run(x, x[0, 0], seed=0).view(bits.dtype)
 
     np.testing.assert_array_equal(moved(bits.view(kind)), moved(bits))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [
+        ("f32", [0x7F800001, 0xFF812345]),
+        ("f64", [0x7FF0000000000001, 0xFFF0000012345678]),
+        ("bf16", [0x7F81, 0xFFFF]),
+        ("f16", [0x7C01, 0xFE55]),
+        ("f8e5m2", [0x7D, 0xFF]),
+        ("f8e4m3fn", [0x7F, 0xFF]),
+        ("c64", [0x7F8000017F800002, 0x3F800000FF800003]),
+    ],
+)
+def test_constants_that_are_nans_keep_their_bits(dtype: str, bits: list[int]) -> None:
+    """Filled in, joined, and as tables: signalling ones became quiet."""
+    kind = element_type_of(dtype).dtype
+    nans = np.array(bits, f"u{kind.itemsize}").view(kind)
+    b = xlapy.XlaBuilder("constants")
+    x = ops.Parameter(b, 0, xlapy.Shape.of(nans), "x")
+    first, second = (ops.Constant(b, nan) for nan in nans)
+    filled = ops.Pad(x, first, [(2, 1, 1)])
+    joined = ops.ConcatInDim(b, [ops.Broadcast(second, (5,)), x, ops.Constant(b, nans)], 0)
+    computation = b.build(ops.Tuple(b, [filled, joined, ops.Broadcast(first, (9,))]))
+    for native, expected in zip(xlapy.compile(computation)(nans), xlapy.evaluate(computation, nans), strict=True):
+        np.testing.assert_array_equal(np.asarray(native).view(np.uint8), np.asarray(expected).view(np.uint8))
+        words = np.asarray(native).view(nans.view(f"u{min(kind.itemsize, 8)}").dtype)
+        assert set(words.tolist()) <= {*bits}

@@ -21,7 +21,6 @@ from xlapy.codegen.registers import (
     Pair,
     constant_element,
     memory_type,
-    parts_of,
     register_type,
     rounded,
     select,
@@ -162,15 +161,20 @@ def _constant(graph: ElementGraph, instruction: Instruction, index: Index) -> De
 
 
 def _table(k: KernelBuilder, literal: Literal) -> Value:
-    """The literal's elements as a constant of the module, row-major."""
-    scalar = memory_type(literal.shape.type)
+    """The literal's elements as a constant of the module, row-major; floats as their bits, which NaNs may need."""
+    type = literal.shape.type
+    scalar = memory_type(type)
+    if not type.is_integer and type.kind != "pred":
+        words = literal.array.reshape(-1).view(f"u{scalar.bytes}")
+        return k.table(scalar.integer(), words.tolist())
     numbers = []
     for number in literal.array.reshape(-1):
-        for part in parts_of(constant_element(k, literal.shape.type, number)):
-            raw = to_memory(k, part, literal.shape.type)
-            if raw.constant is None:
-                raise InternalError(f"a constant of type {literal.shape.type} does not fold")
-            numbers.append(raw.constant)
+        element = constant_element(k, type, number)
+        assert isinstance(element, Value)
+        raw = to_memory(k, element, type)
+        if raw.constant is None:
+            raise InternalError(f"a constant of type {type} does not fold")
+        numbers.append(raw.constant)
     return k.table(scalar, numbers)
 
 

@@ -18,9 +18,12 @@ what was widened would be work for nothing, and would make another NaN of some.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.narrow_floats import NARROW_FLOATS
 from xlapy.hlo.element_types import ElementType, real_part_type
 
@@ -144,13 +147,39 @@ def rounded(
     return wrap_narrow_integer(k, element, element_type)
 
 
-def constant_element(k: KernelBuilder, element_type: ElementType, number: complex | float | int | bool) -> Element:
-    """A constant of `element_type` in a register, one lane."""
-    scalar = register_type(element_type)
+def constant_element(k: KernelBuilder, element_type: ElementType, number: Any) -> Element:
+    """A constant of `element_type` in a register, one lane. Of a numpy scalar that is a NaN it has all bits."""
     if element_type.is_complex:
-        whole = complex(number)
-        return Pair(k.const(scalar, whole.real), k.const(scalar, whole.imag))
-    return k.const(scalar, float(number.real) if scalar.is_float else int(number.real))
+        part_type = real_part_type(element_type)
+        parts = [constant_element(k, part_type, part) for part in (number.real, number.imag)]
+        return from_parts(parts)
+    scalar = register_type(element_type)
+    if not scalar.is_float:
+        return k.const(scalar, int(number.real))
+    if isinstance(number, np.generic) and number != number:
+        return _nan_of(k, element_type, number)
+    return k.const(scalar, float(number.real))
+
+
+def _nan_of(k: KernelBuilder, element_type: ElementType, number: np.generic) -> Value:
+    """A NaN whose bits a Python float may not have: it is none that signals, and has more of them than narrow types."""
+    usual = k.const(register_type(element_type), float(number))
+    bits, memory = int(number.view(f"u{number.nbytes}")), memory_type(element_type)
+    if not element_type.is_narrow_float:
+        return (
+            usual
+            if float_to_bits(float(number), memory.bits) == bits
+            else k.bitcast(k.const(memory.integer(), bits), usual.type)
+        )
+    if to_memory(k, usual, element_type).constant == k.const(memory, bits).constant:
+        return usual
+    sign = int(np.signbit(np.float32(number))) << (F32.bits - 1)
+    own = k.bitcast(k.const(I32, sign | _QUIET_NAN | bits), F32)  # another value for other bits
+    _note_bits(k, own, element_type.name, k.const(memory, bits))
+    return note_rounded(k, own, element_type)
+
+
+_QUIET_NAN = 0x7FC00000
 
 
 def splat(k: KernelBuilder, element: Element, lanes: int) -> Element:
