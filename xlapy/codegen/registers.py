@@ -151,31 +151,30 @@ def constant_element(k: KernelBuilder, element_type: ElementType, number: Any) -
     """A constant of `element_type` in a register, one lane. Of a numpy scalar that is a NaN it has all bits."""
     if element_type.is_complex:
         part_type = real_part_type(element_type)
-        parts = [constant_element(k, part_type, part) for part in (number.real, number.imag)]
-        return from_parts(parts)
+        return Pair(*(_constant_float(k, part_type, part) for part in (number.real, number.imag)))
     scalar = register_type(element_type)
-    if not scalar.is_float:
-        return k.const(scalar, int(number.real))
-    if isinstance(number, np.generic) and number != number:
-        return _nan_of(k, element_type, number)
-    return k.const(scalar, float(number.real))
+    return _constant_float(k, element_type, number) if scalar.is_float else k.const(scalar, int(number.real))
 
 
-def _nan_of(k: KernelBuilder, element_type: ElementType, number: np.generic) -> Value:
-    """A NaN whose bits a Python float may not have: it is none that signals, and has more of them than narrow types."""
-    usual = k.const(register_type(element_type), float(number))
-    bits, memory = int(number.view(f"u{number.nbytes}")), memory_type(element_type)
+def _constant_float(k: KernelBuilder, element_type: ElementType, number: Any) -> Value:
+    usual = k.const(register_type(element_type), float(number.real))
+    if not isinstance(number, np.generic) or number == number:
+        return usual
+    return _nan_of(k, element_type, number, usual)
+
+
+def _nan_of(k: KernelBuilder, element_type: ElementType, number: np.generic, usual: Value) -> Value:
+    """A NaN whose bits a Python float may not have: it never signals, and a narrow type has one only."""
+    bits = int(number.view(f"u{number.nbytes}"))
     if not element_type.is_narrow_float:
-        return (
-            usual
-            if float_to_bits(float(number), memory.bits) == bits
-            else k.bitcast(k.const(memory.integer(), bits), usual.type)
-        )
-    if to_memory(k, usual, element_type).constant == k.const(memory, bits).constant:
+        is_usual = float_to_bits(float(number), usual.type.bits) == bits
+        return usual if is_usual else k.bitcast(k.const(usual.type.integer(), bits), usual.type)
+    own_bits = k.const(memory_type(element_type), bits)
+    if to_memory(k, usual, element_type).constant == own_bits.constant:
         return usual
     sign = int(np.signbit(np.float32(number))) << (F32.bits - 1)
     own = k.bitcast(k.const(I32, sign | _QUIET_NAN | bits), F32)  # another value for other bits
-    _note_bits(k, own, element_type.name, k.const(memory, bits))
+    _note_bits(k, own, element_type.name, own_bits)
     return note_rounded(k, own, element_type)
 
 
