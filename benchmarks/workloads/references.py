@@ -39,7 +39,7 @@ def _resized(workloads: Sequence[Workload], names: Sequence[str], sizes: Mapping
 def convolution(image: Any) -> Any:
     """With a kernel that belongs to the program: the figures are those of kernels that were packed beforehand."""
     features = image.shape[-1]
-    kernel = constant_weights((3, 3, features, features))
+    kernel: Any = constant_weights((3, 3, features, features))
     return jax.lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=convolutions.LAST)
 
 
