@@ -7,7 +7,17 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 
-from xlapy_runtime.channels import BETWEEN_DEVICES, HOST, Expected, Mailboxes, Stream, item_of, tree_of
+from xlapy_runtime.channels import (
+    BETWEEN_DEVICES,
+    HOST,
+    STREAM_CAPACITY,
+    Expected,
+    Mailbox,
+    Mailboxes,
+    Stream,
+    item_of,
+    tree_of,
+)
 from xlapy_runtime.errors import ArgumentError
 from xlapy_runtime.program import Value
 from xlapy_runtime.waiting import checked_timeout
@@ -66,10 +76,17 @@ class Device:
                 self._queues = _Queues(self.id)
             return self._queues
 
+    def _queues_so_far(self) -> _Queues | None:
+        """For what only looks at them: it makes none."""
+        with self._lock:
+            return self._queues
+
     def __repr__(self) -> str:
+        queues = self._queues_so_far()
+        taken_in, put_out = (len(queues.infeed), len(queues.outfeed)) if queues is not None else (0, 0)
         return (
-            f"Device(id={self.id}, running={self._running}, infeed={len(self.infeed)}/{self.infeed.capacity}, "
-            f"outfeed={len(self.outfeed)}/{self.outfeed.capacity})"
+            f"Device(id={self.id}, running={self._running}, infeed={taken_in}/{STREAM_CAPACITY}, "
+            f"outfeed={put_out}/{STREAM_CAPACITY})"
         )
 
     def transfer_to_infeed(self, value: Value, timeout: float | None = None) -> None:
@@ -118,15 +135,15 @@ class Device:
 
         A program that waits for an infeed or a message from the host fails, and so does a thread of the host that waits
         for an outfeed or a message: with an `ExecutionError`."""
-        self.infeed.clear()
-        self.outfeed.clear()
-        for mailbox in self.to_device.all() + self.to_host.all():
-            mailbox.clear()
+        queues = self._queues_so_far()
+        if queues is not None:
+            for queue in queues.all():
+                queue.clear()
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes that running programs and queues hold, the peak of the former, and the number of runs."""
-        mailboxes = self.to_device.all() + self.to_host.all()
-        queued = self.infeed.nbytes + self.outfeed.nbytes + sum(mailbox.nbytes for mailbox in mailboxes)
+        queues = self._queues_so_far()
+        queued = sum(queue.nbytes for queue in queues.all()) if queues is not None else 0
         with self._lock:
             return {
                 "bytes_in_use": self._bytes_in_use + queued,
@@ -159,6 +176,10 @@ class _Queues:
         self.outfeed = Stream(f"the outfeed of device {device}")
         self.to_device = Mailboxes(f"device {device}, host-to-device channel")
         self.to_host = Mailboxes(f"device {device}, device-to-host channel")
+
+    def all(self) -> tuple[Stream | Mailbox, ...]:
+        """Those of the channels, as far as somebody has named them, with both streams."""
+        return (self.infeed, self.outfeed, *self.to_device.all(), *self.to_host.all())
 
 
 def _set_callback(callbacks: dict[int, SendCallback] | dict[int, RecvCallback], channel: int, callback: object) -> None:

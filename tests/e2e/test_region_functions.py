@@ -14,6 +14,7 @@ import pytest
 import xlapy
 from tests.e2e.test_collectives import run_parallel
 from tests.support.values import Array, assert_same, random_array
+from xlapy import ops
 from xlapy.hlo.element_types import ALL, ElementType, element_type_of
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import HloModule
@@ -357,6 +358,31 @@ def test_effects_in_a_region_are_refused(effect: str) -> None:
         ROOT y = f32[] reduce(x, z), dimensions={{0}}, to_apply=region }}"""
     with pytest.raises(UnsupportedError, match="in region, which is applied to each element, on several threads"):
         xlapy.compile(module)
+
+
+def test_effects_in_a_region_are_named_as_they_were_written() -> None:
+    """Random numbers are other operations by the time that anybody finds out."""
+    module = """HloModule m
+      region { x = f32[] parameter(0)  one = f32[] constant(1)  low = f32[] negate(one)
+        draw = f32[] rng(low, one), distribution=rng_normal, metadata={source_file="model.py" source_line=7}
+        ROOT r = f32[] add(x, draw) }
+      ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] map(x), dimensions={0}, to_apply=region }"""
+    with pytest.raises(UnsupportedError) as caught:
+        xlapy.compile(module)
+    assert str(caught.value).startswith("draw: rng (rng-get-and-update-state) in region, ")
+    assert caught.value.where == "model.py:7"
+
+
+def test_what_the_user_calls_an_effect_in_a_region_is_said() -> None:
+    builder = xlapy.XlaBuilder("numbers")
+    x = builder.parameter(0, xlapy.Shape.array(np.float32, (4,)))
+
+    def noisy(value: xlapy.XlaOp) -> xlapy.XlaOp:
+        return value + ops.RngUniform(0.0 * value, 1.0, value.shape)
+
+    with pytest.raises(UnsupportedError, match=r"^rng: rng \(rng-get-and-update-state\) in noisy, ") as caught:
+        xlapy.compile(builder.build(ops.Map(builder, [x], noisy)))
+    assert "test_region_functions.py:" in caught.value.where
 
 
 def test_a_region_function_may_be_a_branch_too() -> None:

@@ -354,3 +354,14 @@ def test_a_reset_ends_programs_and_hosts_that_wait():
         assert f"{name} was reset while something waited" in str(error)
     device.transfer_to_infeed(X)
     assert run.run(device=device)[0].tolist() == X.tolist()
+
+
+def test_who_only_looks_at_a_device_makes_no_queues():
+    device = Device(3)
+    assert repr(device) == "Device(id=3, running=0, infeed=0/64, outfeed=0/64)"
+    assert device.memory_stats()["bytes_queued"] == 0
+    device.reset()
+    assert device._queues is None
+    device.transfer_to_infeed(X)
+    assert repr(device) == "Device(id=3, running=0, infeed=1/64, outfeed=0/64)"
+    assert device.memory_stats()["bytes_queued"] == 16

@@ -31,6 +31,11 @@ from xlapy.support.other_names import COMPUTATION, hint_for
 from xlapy.support.source import Source
 from xlapy.support.wording import counted
 
+if TYPE_CHECKING:
+    from xlapy.builder.method_types import BuilderMethods
+else:
+    BuilderMethods = object  # those of `methods.attach_methods`, which only checkers and editors read
+
 
 class XlaComputation:
     """A finished computation: a module of its own, which nothing recorded later can change.
@@ -77,7 +82,7 @@ class XlaComputation:
         return self.module._repr_html_()
 
 
-class XlaBuilder:
+class XlaBuilder(BuilderMethods):
     """Records a computation, one instruction per call of an op function.
 
     Functions of `xlapy.ops` whose first parameter is the builder are also methods: `b.constant(1.0)`. With `locations`
@@ -362,15 +367,17 @@ class XlaBuilder:
     def __repr__(self) -> str:
         return f"<XlaBuilder {self.name}, {counted(len(self._computation), 'instruction')}>"
 
-    def __getattr__(self, name: str) -> Any:
-        """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
-        if name in FUNCTIONS:
-            hint = f": ops.{name} is a function"
-        elif hasattr(XlaOp, name):
-            hint = f": values have it, as x.{name}"
-        else:
-            hint = _RUN_ELSEWHERE if name in ("compile", "evaluate") else hint_for_function(name)
-        raise AttributeError(f"an XlaBuilder has no {name!r}{hint}", name=name, obj=self)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
+            if name in FUNCTIONS:
+                hint = f": ops.{name} is a function"
+            elif hasattr(XlaOp, name):
+                hint = f": values have it, as x.{name}"
+            else:
+                hint = _RUN_ELSEWHERE if name in ("compile", "evaluate") else hint_for_function(name)
+            raise AttributeError(f"an XlaBuilder has no {name!r}{hint}", name=name, obj=self)
 
 
 _RUN_ELSEWHERE = ": xlapy.compile(builder.build(root)) makes a function of what it records"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from xlapy.builder import (  # noqa: F401 - importing a family registers its functions
     collectives,
@@ -46,7 +48,16 @@ NO_METHOD = ("While", "Concatenate", "Concat")
 
 
 def attach_methods() -> None:
-    """Gives both classes a method for each op function; called once, when the package is imported."""
+    """Gives both classes a method for each op function; called once, when the package is imported.
+
+    What type checkers and editors know of them is in `method_types.pyi`: `xlapy ops --stub` prints that file."""
+    for owner, name, function in methods():
+        if not hasattr(owner, name):
+            setattr(owner, name, function)
+
+
+def methods() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """Class, name and function of each method. Where the class has something of that name, it keeps it."""
     for name in FUNCTIONS:
         if name in NO_METHOD:
             continue
@@ -54,10 +65,10 @@ def attach_methods() -> None:
         first = next(iter(inspect.signature(function).parameters))
         owner = XlaBuilder if first == "builder" else XlaOp
         for method in (_snake_case(name), *FURTHER_NAMES.get(name, ())):
-            if not keyword.iskeyword(method) and not hasattr(owner, method):
-                setattr(owner, method, function)
-    setattr(XlaOp, "reduce", reductions.Reduce)  # noqa: B010 - its second form begins with the operand
-    setattr(XlaOp, "sort", ordering.Sort)  # noqa: B010 - its older forms do
+            if not keyword.iskeyword(method):
+                yield owner, method, function
+    yield XlaOp, "reduce", reductions.Reduce  # its second form begins with the operand
+    yield XlaOp, "sort", ordering.Sort  # its older forms do
 
 
 def _snake_case(name: str) -> str:

@@ -16,9 +16,12 @@ from xlapy.support.errors import ArgumentError
 
 if TYPE_CHECKING:
     from xlapy.builder.builder import XlaBuilder
+    from xlapy.builder.method_types import OpMethods
+else:
+    OpMethods = object  # those of `methods.attach_methods`, which only checkers and editors read
 
 
-class XlaOp:
+class XlaOp(OpMethods):
     """A value of the computation that a builder records: an array, a tuple or a token.
 
     Operators record operations; the other operand may be a Python scalar, which takes this one's element type, or a
@@ -218,9 +221,11 @@ class XlaOp:
     def _refusal(self, why: str) -> ArgumentError:
         return ArgumentError(why, where=user_line()).add_context(subject=repr(self))
 
-    def __getattr__(self, name: str) -> Any:
-        """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
-        raise AttributeError(f"an XlaOp has no {name!r}{hint_for_value(name)}", name=name, obj=self)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
+            raise AttributeError(f"an XlaOp has no {name!r}{hint_for_value(name)}", name=name, obj=self)
 
 
 _NUMPY_OPERATORS = {

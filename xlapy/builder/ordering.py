@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, overload
 
 from xlapy.builder.arguments import as_flag, as_int, as_list, as_number, described
 from xlapy.builder.builder import ComputationLike, XlaBuilder
@@ -20,6 +20,23 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
 
+@overload
+def Sort(
+    builder: XlaBuilder,
+    operands: Any,
+    comparator: ComputationLike | None = None,
+    dimension: int = -1,
+    is_stable: bool = False,
+) -> XlaOp: ...
+@overload
+def Sort(
+    keys: XlaOp,
+    values: Any = None,
+    /,
+    comparator: ComputationLike | None = None,
+    dimension: int = -1,
+    is_stable: bool = False,
+) -> XlaOp: ...
 @op_function("sort")
 def Sort(
     builder: XlaBuilder | XlaOp,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -22,6 +22,16 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
 
 
+@overload
+def Reduce(
+    builder: XlaBuilder,
+    operands: Any,
+    init_values: Any,
+    computation: ComputationLike,
+    dimensions_to_reduce: Integers,
+) -> XlaOp: ...
+@overload
+def Reduce(operand: XlaOp, init_value: Operand, computation: ComputationLike, dimensions: Integers, /) -> XlaOp: ...
 @op_function("reduce")
 def Reduce(
     builder: XlaBuilder | XlaOp,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xlapy.hlo.buffer_plan import FunctionPlans
-from xlapy.hlo.graph import Computation
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import sequences
 from xlapy.hlo.ops import Trait
 from xlapy.support.errors import UnsupportedError
@@ -38,9 +38,16 @@ def _check(computation: Computation, region: Computation) -> None:
     for instruction in computation:
         is_allowed = instruction.is_pure or Trait.STRUCTURE in instruction.spec.traits or sequences(instruction)
         if not is_allowed:
+            metadata = instruction.metadata
             raise UnsupportedError(
-                f"{instruction.opcode} in {region.name}, which is applied to each element, on several threads: only "
+                f"{_kind(instruction)} in {region.name}, which is applied to each element, on several threads: only "
                 "operations without effects can be part of such a computation"
-            ).add_context(subject=instruction.name, where=instruction.metadata.location())
+            ).add_context(subject=metadata.op_name or instruction.name, where=metadata.location())
         for called in sequences(instruction):
             _check(called, region)
+
+
+def _kind(instruction: Instruction) -> str:
+    """The op, and the one that the user wrote for it."""
+    written = instruction.metadata.op_type
+    return instruction.opcode if written in ("", instruction.opcode) else f"{written} ({instruction.opcode})"

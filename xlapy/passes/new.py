@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
@@ -103,10 +104,13 @@ def __getattr__(name: str) -> Callable[..., New]:
     return build
 
 
-def materialize(value: Value, computation: Computation, model: Instruction) -> tuple[Instruction, list[Instruction]]:
+def materialize(
+    value: Value, computation: Computation, model: Instruction, metadata: OpMetadata | None = None
+) -> tuple[Instruction, list[Instruction]]:
     """Adds a tree to `computation`, each node once; returns its root and all that was added, operands first.
 
-    Metadata is that of `model`, which the tree will replace."""
+    Metadata is that of `model`, which the tree will replace, unless other is given."""
+    metadata = model.metadata if metadata is None else metadata
     made: dict[New, Instruction] = {}
 
     def add(node: Value) -> Instruction:
@@ -115,7 +119,7 @@ def materialize(value: Value, computation: Computation, model: Instruction) -> t
         if node not in made:
             operands = [add(operand) for operand in node.operands]
             made[node] = computation.add_unchecked(
-                node.spec, node.shape, operands, node.attributes, node.called, metadata=model.metadata
+                node.spec, node.shape, operands, node.attributes, node.called, metadata=metadata
             )
         return made[node]
 

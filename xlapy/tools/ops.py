@@ -18,6 +18,7 @@ from xlapy.stablehlo.write import EMITTERS
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.source import suggestion
 from xlapy.tools.commands import add_command
+from xlapy.tools.method_types import stub
 from xlapy.tools.operations_page import builder_names, page, section, stablehlo_names
 
 
@@ -55,12 +56,16 @@ def add_to(commands: Any) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="tell all of this one, by any of its names")
     parser.add_argument("--lacking", action="store_true", help="only those that lack something")
     parser.add_argument("--page", action="store_true", help="print docs/operations.md instead")
+    parser.add_argument("--stub", action="store_true", help="print xlapy/builder/method_types.pyi instead")
     parser.set_defaults(run=_ops)
 
 
 def _ops(chosen: argparse.Namespace) -> int:
     if chosen.page:
         print(page(), end="")
+        return 0
+    if chosen.stub:
+        print(stub(), end="")
         return 0
     if chosen.name is not None:
         print("\n".join(_described(chosen.name)))

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import ml_dtypes
 
-from xlapy.hlo.attributes import ComparisonDirection, RandomAlgorithm, RandomDistribution, SliceDimension
+from xlapy.hlo.attributes import ComparisonDirection, OpMetadata, RandomAlgorithm, RandomDistribution, SliceDimension
 from xlapy.hlo.element_types import F32, F64, PRED, S32, S64, U2, U4, U8, U16, U32, U64, ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Dims, Shape
@@ -42,9 +42,16 @@ class ExpandRandom(ComputationPass):
         for instruction in computation.post_order():
             expanded = _expansion(instruction)
             if expanded is not None:
-                replacements[instruction], _ = new.materialize(expanded, computation, instruction)
+                written = _as_written(instruction)
+                replacements[instruction], _ = new.materialize(expanded, computation, instruction, written)
         replace_all(computation, replacements)
         return computation.remove(replacements)
+
+
+def _as_written(instruction: Instruction) -> OpMetadata:
+    """The metadata, also saying which instruction that was: errors about the expansion are to name what users wrote."""
+    known = instruction.metadata
+    return replace(known, op_type=known.op_type or instruction.opcode, op_name=known.op_name or instruction.name)
 
 
 def _expansion(instruction: Instruction) -> Value | None:
