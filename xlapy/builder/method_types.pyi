@@ -459,7 +459,7 @@ class OpMethods:
     def remove_dynamic_dimension(self, dimension: int) -> XlaOp:
         """The operand with the static size that is the bound of a dynamic dimension: zeros stand behind its
         elements."""
-    def reshape(self, dimensions: Integers | None, new_sizes: Integers | None = None) -> XlaOp:
+    def reshape(self, dimensions: Integers | None = None, new_sizes: Integers | None = None) -> XlaOp:
         """The elements in row-major order under new sizes: `Reshape(x, new_sizes)`."""
     def rev(self, dimensions: Integers) -> XlaOp:
         """The operand with the order along `dimensions` reversed."""
