@@ -32,6 +32,13 @@ MAX_THREADS = 128
 POOL_SYMBOLS = ("parallel_entries", "pool_look_behind", "pool_reset", "pool_state", "pool_wake", "pool_worker")
 """What the pool's object code exports; `parallel_entries` is a table of MAX_THREADS functions, one for each cap."""
 
+MOST_PLACED = 8
+"""So many workers at most are told which core to leave to the caller. With more there are more cores to find an idle
+one among, and it would take longer to tell them all."""
+
+CORE_WORDS = 16
+"""Of 64 bits, for 1024 cores: what the C library takes."""
+
 _LINE = 64
 _SPINS = 2000
 """Looks at the job word before a worker goes to sleep: 20 to 70 microseconds, the time of a few calls to the kernel
@@ -55,6 +62,9 @@ class PoolState(ctypes.Structure):
     wanted: how many workers were asked for; start: the function that asks for more.
     poll: the function that runs Python's signal handlers; main_thread: the only thread that may call it; interrupted:
     the address of a word that is not 0 from when a handler has raised until the program has noticed.
+    allowed: the cores that workers may use, as bits; placed: those of them that they were last told to use; numbers:
+    who they are to the operating system, or 0 until they run; shunned: one more than the core that they leave to the
+    caller, or 0; num_placed: how many are told.
     mutex, condition: for sleeping where there is no futex.
     """
 
@@ -84,6 +94,12 @@ class PoolState(ctypes.Structure):
         ("main_thread", ctypes.c_int64),
         ("interrupted", ctypes.c_void_p),
         ("_6", ctypes.c_char * (_LINE - 40)),
+        ("allowed", ctypes.c_uint64 * CORE_WORDS),
+        ("placed", ctypes.c_uint64 * CORE_WORDS),
+        ("numbers", ctypes.c_int32 * MOST_PLACED),
+        ("shunned", ctypes.c_int32),
+        ("num_placed", ctypes.c_int32),
+        ("_7", ctypes.c_char * (_LINE - 4 * MOST_PLACED % _LINE - 8)),
         ("mutex", ctypes.c_char * 128),
         ("condition", ctypes.c_char * 128),
     ]
@@ -215,7 +231,19 @@ class _Pool:
         self._state.wanted = max(needed, self._state.wanted)
         with contextlib.suppress(RuntimeError):
             while len(self.workers) < needed:
-                self.workers.append(_Worker(self._work))
+                self.workers.append(_Worker(self._work, self._state.numbers, len(self.workers)))
+        self._state.num_placed = self._placeable()
+
+    def _placeable(self) -> int:
+        """How many workers may be told which core to leave to the caller: all if each can have another one."""
+        if not hasattr(os, "sched_getaffinity"):
+            return 0
+        cores = os.sched_getaffinity(0)
+        if not len(self.workers) < len(cores) or len(self.workers) > MOST_PLACED or max(cores) >= 64 * CORE_WORDS:
+            return 0
+        for core in cores:
+            self._state.allowed[core // 64] |= 1 << core % 64
+        return len(self.workers)
 
     def _stop(self) -> None:
         """Lets the workers leave native code while the interpreter is still there to take them back."""
@@ -236,12 +264,15 @@ class _Worker:
 
     __slots__ = ("done",)
 
-    def __init__(self, work: Any) -> None:
+    def __init__(self, work: Any, numbers: Any, index: int) -> None:
+        """The thread writes its number at the system to that index of `numbers`, if there is one."""
         self.done = _thread.allocate_lock()
         self.done.acquire()
-        _thread.start_new_thread(self._run, (work,))
+        _thread.start_new_thread(self._run, (work, numbers, index))
 
-    def _run(self, work: Any) -> None:
+    def _run(self, work: Any, numbers: Any, index: int) -> None:
+        if index < len(numbers):
+            numbers[index] = _thread.get_native_id()
         try:
             work(_SPINS)
         finally:

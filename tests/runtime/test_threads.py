@@ -138,7 +138,7 @@ def test_thousands_of_ranges_in_a_row() -> None:
 def run_script(script: str) -> str:
     """What a fresh interpreter prints; anything on its standard error is a failure."""
     prelude = (
-        "import ctypes, os, sys, threading\n"
+        "import ctypes, os, sys, threading, time\n"
         "from tests.runtime.test_threads import expected_marks, kernels, marks_of\n"
         "from tests.support.workers import worker_count\n"
         "from xlapy_runtime import threads\n"
@@ -177,6 +177,33 @@ assert marks_of(100, 1, 3) == [1] * 100
 print(os.waitstatus_to_exitcode(status))
 """
     assert run_script(script) == "0"
+
+
+@pytest.mark.skipif(threads.usable_cores() < 2, reason="there is one core for all")
+def test_workers_leave_the_core_of_who_wakes_them_alone() -> None:
+    """They shared it, for milliseconds, while the other core of the machine was idle. What somebody else tells a worker
+    is left as it is."""
+    script = """
+cores = os.sched_getaffinity(0)
+def call_after_a_rest():
+    time.sleep(0.05)
+    assert marks_of(100, 1, 2) == [1] * 100
+for _ in range(5):
+    call_after_a_rest()
+worker = threads._POOL.get()._state.numbers[0]
+left = os.sched_getaffinity(worker)
+assert left < cores and len(left) == len(cores) - 1, left
+os.sched_setaffinity(0, left)  # so that the next caller is elsewhere
+call_after_a_rest()
+others = os.sched_getaffinity(worker)
+assert others < cores and others != left, others
+os.sched_setaffinity(worker, left)
+os.sched_setaffinity(0, cores)
+for _ in range(5):
+    call_after_a_rest()
+print(os.sched_getaffinity(worker) == left)
+"""
+    assert run_script(script) == "True"
 
 
 def test_the_interpreter_ends_while_a_daemon_thread_is_in_a_range() -> None:
