@@ -7,9 +7,10 @@ runs counts: a limit is what was once reached. What the machine can do at a give
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -317,13 +318,24 @@ class _Arrays:
         self.addresses = [-(-array.ctypes.data // ALIGNMENT) * ALIGNMENT for array in self._keep]
 
 
+def _cores_for(threads: int) -> Iterator[int]:
+    """A core for each of several threads, which the system may let share one for milliseconds; none for one alone."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return iter(cores if 1 < threads <= len(cores) else [])
+
+
+def _keep_to_own_core(cores: Iterator[int]) -> None:
+    if (core := next(cores, None)) is not None:
+        os.sched_setaffinity(0, {core})  # of this thread
+
+
 class _Team:
     """Threads that start together; native code called through ctypes runs without Python's lock."""
 
     def __init__(self, size: int, clock: Callable[[], float]) -> None:
         self.size = size
         self._clock = clock
-        self._pool = ThreadPoolExecutor(size)
+        self._pool = ThreadPoolExecutor(size, initializer=partial(_keep_to_own_core, _cores_for(size)))
         self._barrier = threading.Barrier(size)
 
     def seconds(self, task: Callable[[int], None]) -> float:
