@@ -149,6 +149,8 @@ def test_functions_are_methods() -> None:
     assert x.broadcast_in_dim((2, 4, 3), (0, 2)).shape.dims == (2, 4, 3)
     assert x.slice_in_dim(0, 2, 1, dimno=1).shape.dims == (2, 2)
     assert x.max(0.0).eq_total_order(x).shape.type.name == "pred"
+    assert x.clamp(0, 1.5).shape == x.shape
+    assert [operand is x.instruction for operand in x.clamp(0, max=x).instruction.operands] == [False, True, True]
     assert (x > 0).logical_not().shape.type.name == "pred"
     assert builder.concatenate([x, x], dimension=1).shape.dims == (2, 6)
     assert builder.constant(np.float32(1)).shape == Shape.scalar(np.float32)
@@ -162,7 +164,7 @@ def test_every_function_is_a_method_of_one_class() -> None:
     lacking = []
     for name in FUNCTIONS:
         bound = [owner for owner in (XlaOp, XlaBuilder) if FUNCTIONS[name] in vars(owner).values()]
-        if not bound and name not in ("While", "Concatenate", "Concat", "And", "Or", "Not", "Parameter"):
+        if not bound and name not in ("While", "Concatenate", "Concat", "And", "Or", "Not", "Parameter", "Clamp"):
             lacking.append(name)
     assert not lacking
 

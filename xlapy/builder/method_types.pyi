@@ -130,8 +130,6 @@ class OpMethods:
         """Element by element: round toward +inf."""
     def cholesky(self, lower: bool = True) -> XlaOp:
         """The triangular factor of positive definite matrices: a = l lᴴ, or a = uᴴ u unless `lower`."""
-    def clamp(self, operand: Operand, max: Operand) -> XlaOp:
-        """min(max(min, operand), max); a bound is a scalar or has the dimensions of the operand."""
     def clz(self) -> XlaOp:
         """Element by element: number of leading zero bits."""
     def collapse(self, dimensions: Integers) -> XlaOp:

@@ -162,6 +162,10 @@ class XlaOp(OpMethods):
 
     __hash__ = object.__hash__
 
+    def clamp(self, min: Any, max: Any) -> XlaOp:
+        """`ops.Clamp(min, self, max)`; a bound is a scalar or has the dimensions of this value."""
+        return _operate("clamp", self, min, max)
+
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> XlaOp:

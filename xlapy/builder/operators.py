@@ -89,6 +89,13 @@ def _rounded_up(remainder: XlaOp, divisor: XlaOp) -> XlaOp:
     return (remainder != 0) & ((remainder < 0) != (divisor < 0))
 
 
+@OPERATORS.register("clamp")
+@located
+def clamped(operand: Operand, low: Operand, high: Operand) -> XlaOp:
+    """Clamp, whose first argument is the lower bound, in the order of a method."""
+    return elementwise.Clamp(low, operand, high)
+
+
 @OPERATORS.register("matmul")
 @located
 def matrix_multiply(lhs: Operand, rhs: Operand) -> XlaOp:
