@@ -37,8 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = _measure(chosen, options)
     print()
     print("\n".join(report.summary(run)))
-    _write(run, options)
-    if len(run.outcomes) < len(chosen):
+    is_interrupted = len(run.outcomes) < len(chosen)
+    _write(run, options, is_part=bool(is_interrupted or options.only or options.family))
+    if is_interrupted:
         print(f"interrupted: {len(run.outcomes)} of {len(chosen)} cases were measured", file=sys.stderr)
         return INTERRUPTED
     return 0
@@ -129,14 +130,13 @@ def _limits_in_new_process(core: int | None) -> limits.Limits:
         return pool.submit(limits.measure).result()
 
 
-def _write(run: report.Run, options: argparse.Namespace) -> None:
+def _write(run: report.Run, options: argparse.Namespace, *, is_part: bool) -> None:
     if options.json:
         options.json.write_text(json.dumps(report.as_data(run), indent=1) + "\n")
     if options.plot:
         from benchmarks.plot import draw
 
         draw(run.outcomes, options.plot)
-    is_part = options.only or options.family or len(run.outcomes) < len(_chosen_cases(options))
     if options.page and is_part:
         print(f"{options.page} is left as it is: only part of the suite was run")
     elif options.page:

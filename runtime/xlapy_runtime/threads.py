@@ -232,18 +232,16 @@ class _Pool:
         with contextlib.suppress(RuntimeError):
             while len(self.workers) < needed:
                 self.workers.append(_Worker(self._work, self._state.numbers, len(self.workers)))
-        self._state.num_placed = self._placeable()
+        self._share_out_cores()
 
-    def _placeable(self) -> int:
-        """How many workers may be told which core to leave to the caller: all if each can have another one."""
-        if not hasattr(os, "sched_getaffinity"):
-            return 0
-        cores = os.sched_getaffinity(0)
-        if not len(self.workers) < len(cores) or len(self.workers) > MOST_PLACED or max(cores) >= 64 * CORE_WORDS:
-            return 0
-        for core in cores:
+    def _share_out_cores(self) -> None:
+        """Lets native code tell all workers which core to leave to the caller, if each can have another one. If there
+        are too many of them by now, those that were told before keep to what they were told."""
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
+        can_place = len(self.workers) < min(len(cores), MOST_PLACED + 1) and max(cores) < 64 * CORE_WORDS
+        self._state.num_placed = len(self.workers) if can_place else 0
+        for core in cores if can_place else ():
             self._state.allowed[core // 64] |= 1 << core % 64
-        return len(self.workers)
 
     def _stop(self) -> None:
         """Lets the workers leave native code while the interpreter is still there to take them back."""

@@ -164,7 +164,7 @@ def _table(k: KernelBuilder, literal: Literal) -> Value:
     """The literal's elements as a constant of the module, row-major; floats as their bits, which NaNs may need."""
     type = literal.shape.type
     scalar = memory_type(type)
-    if not type.is_integer and type.kind != "pred":
+    if type.is_float or type.is_complex:
         words = literal.array.reshape(-1).view(f"u{scalar.bytes}")
         return k.table(scalar.integer(), words.tolist())
     numbers = []

@@ -153,6 +153,10 @@ def round_float(number: float, bits: int) -> float:
         return math.copysign(math.inf, number)
 
 
+QUIET_NAN_BITS = {32: 0x7FC00000, 64: 0x7FF8000000000000}
+"""Of the positive one, by the bits of a float. What is added in the low bits stays a NaN."""
+
+
 def float_to_bits(number: float, bits: int) -> int:
     """The IEEE encoding as a signed integer."""
     return int(struct.unpack("<i" if bits == 32 else "<q", struct.pack("<f" if bits == 32 else "<d", number))[0])

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 
 from xlapy.codegen.ir import F32, I8, I16, I32, KernelBuilder, Value
+from xlapy.codegen.ir_types import QUIET_NAN_BITS
 from xlapy_runtime.records import Record
 
 
@@ -157,7 +158,7 @@ def _widener(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
             )
             return _float(k, k.select(k.compare("ge", code, top), infinite, value))
         if form.has_nan:
-            return _float(k, k.select(k.compare("eq", code, form.nan), k.or_(value, 0x7FC00000), value))
+            return _float(k, k.select(k.compare("eq", code, form.nan), k.or_(value, QUIET_NAN_BITS[32]), value))
         return _float(k, value)
 
     return widen
@@ -225,7 +226,7 @@ def _widen_e8m0(k: KernelBuilder, raw: Value) -> Value:
     """Powers of two, 2^(code - 127); code 255 is NaN, code 0 the subnormal 2^-127."""
     code = k.zext(raw, I32.with_lanes(raw.type.lanes))
     value = k.select(k.compare("eq", code, 0), 0x00400000, k.shl(code, 23))
-    return _float(k, k.select(k.compare("eq", code, 255), 0x7FC00000, value))
+    return _float(k, k.select(k.compare("eq", code, 255), QUIET_NAN_BITS[32], value))
 
 
 def _narrow_e8m0(k: KernelBuilder, value: Value) -> Value:

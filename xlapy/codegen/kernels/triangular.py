@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
+from xlapy.codegen.ir_types import QUIET_NAN_BITS
 from xlapy.codegen.math.complex import Complex
 from xlapy.codegen.math.complex import divide as complex_quotient
 from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.registers import Element, Pair, from_parts, parts_of
 from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record
-
-QUIET_NAN_BITS = {32: 0x7FC00000, 64: 0x7FF8000000000000}
-"""By the bits of a float. What is added in the low bits stays a NaN."""
-
 
 MOST_TILE_ROWS = 4
 """More would only make the triangle within a tile larger, in which each row waits for the one before."""

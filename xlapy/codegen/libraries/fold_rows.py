@@ -25,10 +25,9 @@ from xlapy.support.records import Record
 ROWS = "rows"
 
 TOGETHER = 4
-"""Pieces of memory that are read side by side: a core that does not ask ahead waits less for these, if they are far
-apart. A Zen 3 sums rows of 1 KB and more at 30 GB/s so, in 0.75 of the time of one row after the other. Neighbouring
-rows are short pieces, which its own fetching cannot follow: those of 16 KB take 0.8 of that time, of 4 KB as long, and
-of 1 KB 1.9 times as long."""
+"""Pieces of memory that are read side by side, far apart, where the target `reads_side_by_side`. A Zen 3 sums rows of 1
+KB and more at 30 GB/s so, in 0.75 of the time of one row after the other. Neighbouring rows are short pieces, which its
+own fetching cannot follow: those of 16 KB take 0.8 of that time, of 4 KB as long, and of 1 KB 1.9 times as long."""
 
 
 def emit_rows(kind: FoldKind, target: Target) -> Module:
@@ -55,7 +54,7 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
 
 def rows_together(kind: FoldKind, target: Target) -> int:
     """How many rows in memory are read side by side. What computes long does not wait for memory."""
-    if not target.is_x86 or target.is_avx512 or kind.map.hides_latency:
+    if kind.map.hides_latency or not target.reads_side_by_side:
         return 1
     return TOGETHER // kind.map.arrays
 
