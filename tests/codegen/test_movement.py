@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -14,8 +15,10 @@ from tests.support.guarded_memory import fenced_results, read_only
 from tests.support.targets import lesser_targets
 from xlapy import ops
 from xlapy.api import load
+from xlapy.codegen.ir import KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels import concatenate, interleave, loop
+from xlapy.codegen.registers import constant_element
 from xlapy.codegen.target import host_target
 from xlapy.compiler import compile_module
 from xlapy.hlo.element_types import element_type_of
@@ -481,3 +484,17 @@ def test_constants_that_are_nans_keep_their_bits(dtype: str, bits: list[int]) ->
         np.testing.assert_array_equal(np.asarray(native).view(np.uint8), np.asarray(expected).view(np.uint8))
         words = np.asarray(native).view(nans.view(f"u{min(kind.itemsize, 8)}").dtype)
         assert set(words.tolist()) <= {*bits}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16", "f8e5m2", "f8e4m3fn"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_nan_of_python_is_a_constant_as_other_numbers_are(dtype: str, sign: int) -> None:
+    element_type = element_type_of(dtype)
+    nan = np.array(math.copysign(math.nan, sign), element_type.dtype)
+    with KernelBuilder(Module(), "constants", [], None) as k:
+        element = constant_element(k, element_type, nan[()])
+    assert isinstance(element, Value)
+    assert element.constant is not None
+    b = xlapy.XlaBuilder("filled")
+    filled = xlapy.compile(b.build(ops.Broadcast(ops.Constant(b, nan), (5,))), CHECKED)()
+    assert np.asarray(filled).tobytes() == nan.tobytes() * 5

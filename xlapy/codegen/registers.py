@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, IRType, KernelBuilder, Value
-from xlapy.codegen.ir_types import QUIET_NAN_BITS, float_to_bits
+from xlapy.codegen.ir_types import QUIET_NAN_BITS
 from xlapy.codegen.narrow_floats import NARROW_FLOATS
 from xlapy.hlo.element_types import ElementType, real_part_type
 
@@ -165,13 +165,13 @@ def _constant_float(k: KernelBuilder, element_type: ElementType, number: Any) ->
 
 def _nan_of(k: KernelBuilder, element_type: ElementType, number: np.generic, usual: Value) -> Value:
     """A NaN whose bits a Python float may not have: it never signals, and a narrow type has one only."""
-    bits = int(number.view(f"i{number.nbytes}"))
-    if not element_type.is_narrow_float:
-        is_usual = float_to_bits(float(number), usual.type.bits) == bits
-        return usual if is_usual else k.bitcast(k.const(usual.type.integer(), bits), usual.type)
-    own_bits = k.const(memory_type(element_type), bits)
-    if to_memory(k, usual, element_type).constant == own_bits.constant:
+    integer = f"i{number.nbytes}"
+    bits = int(number.view(integer))
+    if bits == int(np.array(float(number), number.dtype).view(integer)):
         return usual
+    if not element_type.is_narrow_float:
+        return k.bitcast(k.const(usual.type.integer(), bits), usual.type)
+    own_bits = k.const(memory_type(element_type), bits)
     sign = int(np.signbit(np.float32(number))) << (F32.bits - 1)
     payload = bits & ((1 << own_bits.type.bits) - 1)
     own = k.bitcast(k.const(I32, sign | QUIET_NAN_BITS[F32.bits] | payload), F32)  # another value for other bits
