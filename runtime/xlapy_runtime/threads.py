@@ -63,8 +63,8 @@ class PoolState(ctypes.Structure):
     poll: the function that runs Python's signal handlers; main_thread: the only thread that may call it; interrupted:
     the address of a word that is not 0 from when a handler has raised until the program has noticed.
     allowed: the cores that workers may use, as bits; placed: those of them that they were last told to use; numbers:
-    who they are to the operating system, or 0 until they run; shunned: one more than the core that they leave to the
-    caller, or 0; num_placed: how many are told.
+    who they are to the operating system, 0 until they run, or less for who is told no more; shunned: one more than the
+    core that they leave to the caller, or 0; num_placed: how many are told.
     mutex, condition: for sleeping where there is no futex.
     """
 

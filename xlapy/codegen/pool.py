@@ -42,6 +42,8 @@ LOOK_HUNDREDTHS = 10
 """Of a second between two looks at Python's signals in the middle of kernels and behind them."""
 
 _CORE_BYTES = CORE_WORDS * I64.bytes
+_LET_GO = -1
+"""Instead of a worker's number."""
 
 _CALLER_SPINS = 2000
 """How long a caller that ran out of claims looks for the last ones to complete before it lets others run."""
@@ -117,8 +119,8 @@ class _PoolEmitter:
                 k.call("pthread_mutex_unlock", [_field(k, "mutex")], I32)
 
     def place(self) -> None:
-        """Tells the workers to use other cores than this one, unless they have been told so, or somebody else has told
-        them something since."""
+        """Tells the workers to use other cores than this one, unless they have been told so. One whom somebody else has
+        told something since is let go for good: later, what he was told could be what we told all others."""
         if not self._has_futex:
             return
         with KernelBuilder(self._module, "pool_place", [], None, "internal") as k:
@@ -133,14 +135,18 @@ class _PoolEmitter:
             self._without(k, allowed, core, wanted)
             k.store(shunned, k.add(core, 1))
             with k.loop(0, k.sext(k.load(_field(k, "num_placed"), I32), I64)) as worker:
-                number = k.load(k.gep(_field(k, "numbers"), worker.index, I32.bytes), I32)
+                entry = k.gep(_field(k, "numbers"), worker.index, I32.bytes)
+                number = k.load(entry, I32)
                 with k.if_(k.compare("eq", number, 0)):
                     k.store(shunned, k.const(I32, 0))  # it has not begun: all are told again next time
-                with k.if_(k.compare("ne", number, 0)):
-                    failed = k.call_value("sched_getaffinity", [number, k.const(I64, _CORE_BYTES), now], I32)
-                    is_ours = k.or_(_are_equal(k, now, allowed), _are_equal(k, now, placed))
-                    with k.if_(k.and_(k.compare("eq", failed, 0), is_ours)):
-                        k.call_value("sched_setaffinity", [number, k.const(I64, _CORE_BYTES), wanted], I32)
+                with k.if_(k.compare("gt", number, 0)):
+                    size = k.const(I64, _CORE_BYTES)
+                    answered = k.compare("eq", k.call_value("sched_getaffinity", [number, size, now], I32), 0)
+                    is_ours = k.and_(answered, k.or_(_are_equal(k, now, allowed), _are_equal(k, now, placed)))
+                    with k.if_(is_ours):
+                        k.call_value("sched_setaffinity", [number, size, wanted], I32)
+                    with k.if_(k.not_(is_ours)):
+                        k.store(entry, k.const(I32, _LET_GO))
             k.memcpy(placed, wanted, k.const(I64, _CORE_BYTES))
 
     def _without(self, k: KernelBuilder, cores: Value, core: Value, goal: Value) -> None:
