@@ -9,7 +9,7 @@ import pytest
 import xlapy
 from tests.support.accuracy import apply, errors
 from tests.support.irlab import HAS_FMA
-from xlapy.codegen.math import MATH
+from xlapy.codegen.math import BF16_MATH, MATH
 
 SIZE = 4096
 DTYPES = {
@@ -95,6 +95,100 @@ def test_a_kernel_of_its_own_takes_any_argument(argument: str) -> None:
     x = np.linspace(0, 1000, SIZE).astype(np.float32)
     executable = xlapy.compile(text, xlapy.CompileOptions(disabled_passes=frozenset({"fusion"})))
     np.testing.assert_allclose(executable(x), xlapy.evaluate(text, x), rtol=4 * UNITS["f32"])
+
+
+LOW = {"f32": (-110.0, 43.0), "f64": (-760.0, 43.0)}
+
+
+def low_arguments(type: str) -> np.ndarray:
+    """Numbers up to 43, of which the lowest have results that are subnormal or vanish."""
+    random, dtype = np.random.default_rng(1), DTYPES[type]
+    small = -(10.0 ** random.uniform(np.log10(np.finfo(dtype).tiny), 3, 1 << 17))
+    special = [0.0, -0.0, -np.inf, np.nan, np.finfo(dtype).min, np.finfo(dtype).smallest_subnormal]
+    return np.concatenate([random.uniform(*LOW[type], 1 << 19), small, special]).astype(dtype)
+
+
+@pytest.mark.parametrize("has_fma", sorted({False, HAS_FMA}))
+@pytest.mark.parametrize("type", LOW)
+def test_exponentials_of_low_numbers_have_the_same_bits(type: str, has_fma: bool) -> None:
+    x = low_arguments(type)
+    known, unknown = (apply(MATH[name], x, has_fma=has_fma) for name in ("exp_of_low", "exp"))
+    np.testing.assert_array_equal(known, unknown)
+
+
+@pytest.mark.parametrize("has_fma", sorted({False, HAS_FMA}))
+def test_brief_exponentials_of_low_numbers_have_the_same_bits(has_fma: bool) -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).view(DTYPES["bf16"]).astype(np.float32)
+    x = x[~(x > LOW["f32"][1])]
+    known, unknown = (apply(BF16_MATH[name], x, has_fma=has_fma) for name in ("exp_of_low", "exp"))
+    np.testing.assert_array_equal(known, unknown)
+
+
+UPPER_LIMIT = "0x4056400000000000"
+"""Above 89, exponentials overflow."""
+
+HALF = "h = T[] constant(-0.5)\nw = T[S] broadcast(h), dimensions={}"
+TOP = "i = T[] constant(-inf)\nm = T[64] reduce({}, i), dimensions={{{}}}, to_apply={}\n"
+LESS = "b = T[S] broadcast(m), dimensions={{{}}}\nz = T[S] subtract(x, b)"
+LOW_ARGUMENTS = {
+    "-|x|": "a = T[S] abs(x)\nz = T[S] negate(a)",
+    "-x^2 / 2": f"{HALF}\na = T[S] multiply(x, x)\nz = T[S] multiply(w, a)",
+    "x^2 / -0.5": f"{HALF}\na = T[S] multiply(x, x)\nz = T[S] divide(a, w)",
+    "-(x^2 + 1 / (1 + e^-x))": "a = T[S] multiply(x, x)\nb = T[S] logistic(x)\nc = T[S] add(a, b)\nz = T[S] negate(c)",
+    "-sqrt(x) - |x|": "a = T[S] sqrt(x)\nb = T[S] negate(a)\nc = T[S] abs(x)\nz = T[S] subtract(b, c)",
+    "min(x, -1/2)": f"{HALF}\nz = T[S] minimum(x, w)",
+    "-max(x, x^2)": "a = T[S] multiply(x, x)\nb = T[S] maximum(x, a)\nz = T[S] negate(b)",
+    "x less its row's largest": TOP.format("x", 1, "maximum") + LESS.format(0),
+    "x less its column's largest": TOP.format("x", 0, "maximum") + LESS.format(1),
+}
+IN_SEVERAL_KERNELS = {"x less its column's largest"}
+ANY_ARGUMENTS = {
+    "x^2": "z = T[S] multiply(x, x)",
+    "-x": "z = T[S] negate(x)",
+    "-x^3": "a = T[S] multiply(x, x)\nb = T[S] multiply(a, x)\nz = T[S] negate(b)",
+    "|x| - x^2": "a = T[S] abs(x)\nb = T[S] multiply(x, x)\nz = T[S] subtract(a, b)",
+    "x^2 / -|x|": "a = T[S] multiply(x, x)\nb = T[S] abs(x)\nc = T[S] negate(b)\nz = T[S] divide(a, c)",
+    "min(x, 1/2)": f"{HALF}\nn = T[S] negate(w)\nz = T[S] minimum(x, n)",
+    "x less another row's largest": TOP.format("x", 1, "maximum") + LESS.format(1),
+    "x less its row's least": TOP.format("x", 1, "minimum").replace("-inf", "inf") + LESS.format(0),
+    "x less the largest -x": "n = T[S] negate(x)\n" + TOP.format("n", 1, "maximum") + LESS.format(0),
+}
+
+
+def exponential_text(argument: str, type: str) -> str:
+    """What `argument` makes of a matrix, exponentials of it, and sums of rows, or of columns if the argument has folded
+    those, which make a chain of all."""
+    folded = 0 if "dimensions={0}, to_apply" in argument else 1
+    folds = ("maximum", "minimum", "add")
+    lines = ["HloModule m"]
+    for op in folds:
+        lines += [f"{op} {{", "a = T[] parameter(0)", "b = T[] parameter(1)", f"ROOT r = T[] {op}(a, b)", "}"]
+    lines += ["ENTRY f {", "x = T[S] parameter(0)", argument, "e = T[S] exponential(z)", "o = T[] constant(0)"]
+    lines += [f"s = T[64] reduce(e, o), dimensions={{{folded}}}, to_apply=add"]
+    lines += [f"q = T[S] broadcast(s), dimensions={{{1 - folded}}}"]
+    lines += ["ROOT r = (T[S], T[S], T[S]) tuple(z, e, q)", "}"]
+    return "\n".join(lines).replace("T[S]", f"{type}[64,64]").replace("T[", f"{type}[")
+
+
+@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize("argument", [*LOW_ARGUMENTS, *ANY_ARGUMENTS])
+def test_exponentials_of_what_may_be_low(argument: str, type: str) -> None:
+    """They overflow where it is not, and vanish, or are subnormal, where it is."""
+    text = exponential_text((LOW_ARGUMENTS | ANY_ARGUMENTS)[argument], type)
+    random, dtype = np.random.default_rng(2), DTYPES[type]
+    x = (random.normal(size=(64, 64)) * 10.0 ** random.uniform(-3, 3, (64, 64))).astype(dtype)
+    x[0, :7] = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-5, 60000.0]
+    z, e, _ = (np.asarray(result, np.float64) for result in xlapy.compile(text)(x))
+    with np.errstate(all="ignore"):
+        expected = np.exp(z).astype(dtype).astype(np.float64)
+    np.testing.assert_allclose(e, expected, rtol=2 * UNITS[type], atol=float(ml_dtypes.finfo(dtype).smallest_subnormal))
+
+
+@pytest.mark.parametrize("argument", [*sorted({*LOW_ARGUMENTS} - IN_SEVERAL_KERNELS), *ANY_ARGUMENTS])
+def test_exponentials_of_what_is_low_are_short(argument: str) -> None:
+    """They have no upper limit."""
+    code = xlapy.compile(exponential_text((LOW_ARGUMENTS | ANY_ARGUMENTS)[argument], "f32")).llvm_ir()
+    assert (UPPER_LIMIT not in code) == (argument in LOW_ARGUMENTS)
 
 
 SCALES = [0.5, 2.0, -0.25, 1.0, 2.0**-32, 2.0**-33, 2.0**-130, 2.0**100, 0.75]

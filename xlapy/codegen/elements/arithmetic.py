@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xlapy.codegen.elements.ranges import is_fraction
+from xlapy.codegen.elements.ranges import is_fraction, is_low
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
 from xlapy.codegen.math import MATH
@@ -255,7 +255,6 @@ _REAL_FUNCTIONS = {
     "cosine": "cos",
     "erf": "erf",
     "erfc": "erfc",
-    "exponential": "exp",
     "exponential-minus-one": "expm1",
     "log": "log",
     "logistic": "logistic",
@@ -266,6 +265,14 @@ _REAL_FUNCTIONS = {
     "tan": "tan",
     "tanh": "tanh",
 }
+
+
+@element("exponential", smooth=True)
+def exponential(e: Emission, x: Element) -> Element:
+    """Quicker where x is known to be 0 at most, as what is left of elements less the largest of them."""
+    if isinstance(x, Pair):
+        return complex_function(e.k, "exp", x)
+    return math_function(e.k, "exp_of_low" if is_low(e.k, x) else "exp", (x,), brief=e.result_type is BF16)
 
 
 @element("log-plus-one", smooth=True)

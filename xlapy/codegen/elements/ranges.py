@@ -14,9 +14,12 @@ from xlapy.codegen.ir_types import Range
 from xlapy.codegen.registers import Element, Pair, is_rounded
 from xlapy.hlo.element_types import BF16
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import sole_operation
 
-_NEVER_NEGATIVE = frozenset({"abs", "exponential", "logistic"})
+_NEVER_NEGATIVE = frozenset({"abs", "cosh", "exponential", "logistic", "sqrt"})
 _SUMS = frozenset({"add", "subtract"})
+_KEEPS_SIGN = frozenset({"convert", "copy", "reduce-precision"})
+_SIGNS = Range.NEVER_NEGATIVE | Range.NEVER_POSITIVE
 _LEAST_TERM = 2.0**-64
 _LEAST_SCALE = 2.0**-32
 """Times a sum with the least term, which is a multiple of its unit or near to it, this is far from subnormal."""
@@ -24,20 +27,82 @@ _LEAST_SCALE = 2.0**-32
 
 def note_range(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element], result: Element) -> None:
     """Remembers what an operation tells of its result."""
-    if isinstance(result, Pair):
+    if isinstance(result, Pair) or not instruction.shape.type.is_float:
         return
-    known = _range_of(k, instruction, operands)
+    known = _sign_of(k, instruction, operands) | _size_of(k, instruction, operands)
     if known is not Range.ANY:
-        k.ranges[result.text] = known
+        k.ranges[result.text] = k.ranges.get(result.text, Range.ANY) | known
 
 
-def _range_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element]) -> Range:
+def _sign_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element]) -> Range:
+    """On which side of zero a result lies: zeros of both signs are on both sides."""
     opcode = instruction.opcode
     if opcode in _NEVER_NEGATIVE:
-        is_small = opcode == "logistic" or (opcode == "exponential" and _is(k, operands[0], Range.NEVER_POSITIVE))
-        return Range.NEVER_NEGATIVE | Range.AT_MOST_ONE if is_small else Range.NEVER_NEGATIVE
-    if opcode == "negate" and _is(k, operands[0], Range.NEVER_NEGATIVE):
-        return Range.NEVER_POSITIVE
+        return Range.NEVER_NEGATIVE
+    numbers = [x for x in operands if not isinstance(x, Pair)]
+    if len(numbers) < len(operands):
+        return Range.ANY
+    signs = [_known_sign(k, x) for x in numbers]
+    if opcode in _KEEPS_SIGN:
+        return signs[0] if instruction.operands[0].shape.type.is_float else Range.ANY
+    if opcode == "negate":
+        return _negative(signs[0])
+    if opcode == "multiply":
+        return Range.NEVER_NEGATIVE if numbers[0].text == numbers[1].text else _sign_of_product(*signs)
+    if opcode == "divide":
+        # Zeros have a sign, and so have quotients of them: infinities on either side.
+        return _sign_of_product(*signs) if numbers[1].constant else Range.ANY
+    if opcode == "add":
+        return signs[0] & signs[1]
+    if opcode == "subtract":
+        below = Range.NEVER_POSITIVE if _is_below_its_maximum(instruction) else Range.ANY
+        return below | (signs[0] & _negative(signs[1]))
+    if opcode == "maximum":
+        return Range.NEVER_NEGATIVE & (signs[0] | signs[1])
+    if opcode == "minimum":
+        return Range.NEVER_POSITIVE & (signs[0] | signs[1])
+    return Range.ANY
+
+
+def _known_sign(k: KernelBuilder, x: Value) -> Range:
+    if x.constant is None:
+        return k.ranges.get(x.text, Range.ANY) & _SIGNS
+    known = Range.NEVER_NEGATIVE if x.constant >= 0 else Range.ANY
+    return known | Range.NEVER_POSITIVE if x.constant <= 0 else known
+
+
+def _negative(sign: Range) -> Range:
+    """The sign of what is negated."""
+    return {Range.NEVER_NEGATIVE: Range.NEVER_POSITIVE, Range.NEVER_POSITIVE: Range.NEVER_NEGATIVE}.get(sign, sign)
+
+
+def _sign_of_product(x: Range, y: Range) -> Range:
+    """The sign of products and quotients."""
+    if Range.ANY in (x, y):
+        return Range.ANY
+    if Range.NEVER_NEGATIVE in x:
+        return y
+    return _negative(y)
+
+
+def _is_below_its_maximum(subtract: Instruction) -> bool:
+    """Whether the result is what an element has less than the largest of the fold that it belongs to."""
+    array, top = subtract.operands
+    if top.opcode != "broadcast" or top.operands[0].opcode != "reduce":
+        return False
+    fold = top.operands[0]
+    if fold.operands[0] is not array or len(fold.operands) != 2:
+        return False
+    operation = sole_operation(fold.called[0])
+    kept = tuple(dim for dim in range(array.shape.rank) if dim not in fold.attributes["dimensions"])
+    return operation is not None and operation.opcode == "maximum" and tuple(top.attributes["dimensions"]) == kept
+
+
+def _size_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element]) -> Range:
+    """How large or small a result is."""
+    opcode = instruction.opcode
+    if opcode == "logistic" or (opcode == "exponential" and is_low(k, operands[0])):
+        return Range.AT_MOST_ONE
     if opcode in _SUMS and instruction.shape.type is BF16:
         numbers = [abs(x.constant) for x in operands if not isinstance(x, Pair) and x.constant is not None]
         if any(number >= _LEAST_TERM for number in numbers) and _all_rounded(k, operands):
@@ -47,6 +112,11 @@ def _range_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Ele
 
 def _is(k: KernelBuilder, x: Element, wanted: Range) -> bool:
     return not isinstance(x, Pair) and wanted in k.ranges.get(x.text, Range.ANY)
+
+
+def is_low(k: KernelBuilder, x: Element) -> bool:
+    """Whether `x` is known to be 0 at most, wherever it is a number."""
+    return _is(k, x, Range.NEVER_POSITIVE)
 
 
 def is_fraction(k: KernelBuilder, x: Value) -> bool:

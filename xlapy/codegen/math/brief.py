@@ -19,7 +19,18 @@ from xlapy.codegen.math.coefficients import (
     BRIEF_TANH_BELOW,
     LN2_ROUNDED,
 )
-from xlapy.codegen.math.common import clamp, horner, nearest_exponent, scale, split_exponent
+from xlapy.codegen.math.common import (
+    at_least,
+    at_most,
+    clamp,
+    horner,
+    nearest_exponent,
+    nearest_low_exponent,
+    nearest_power,
+    scale,
+    scale_low,
+    split_exponent,
+)
 from xlapy.codegen.math.logarithm import with_specials
 
 # Beyond these e^x is an infinity, or zero.
@@ -36,23 +47,35 @@ _ERFC_OFFSET = 1.5
 
 
 def exp(k: KernelBuilder, x: Value) -> Value:
-    """e^x"""
-    return _times_exp(k, clamp(k, x, *_EXP_RANGE), None)
-
-
-def _times_exp(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
-    """e^x = 2^n 2^r, times `factor`, with n + r = x / ln 2: that is below 2^8, and its error 2^-17 at most."""
+    """e^x = 2^n 2^r with n + r = x / ln 2: that is below 2^8, and its error 2^-17 at most."""
+    x = clamp(k, x, *_EXP_RANGE)
     n = nearest_exponent(k, x, 1 / math.log(2))
-    power = horner(k, k.muladd(x, 1 / math.log(2), k.neg(n.whole)), BRIEF_EXP2)
-    return scale(k, power if factor is None else k.mul(power, factor), n)
+    return scale(k, _rest(k, x, n.whole), n)
+
+
+def exp_of_low(k: KernelBuilder, x: Value) -> Value:
+    """The same for x up to 43, without an upper limit."""
+    return _times_exp_of_low(k, at_least(k, x, _EXP_RANGE[0]), None)
+
+
+def _times_exp_of_low(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
+    """e^x, times `factor`"""
+    n = nearest_low_exponent(k, x, 1 / math.log(2))
+    power = _rest(k, x, n.whole)
+    return scale_low(k, power if factor is None else k.mul(power, factor), n)
+
+
+def _rest(k: KernelBuilder, x: Value, n: Value) -> Value:
+    """2^(x / ln 2 - n)"""
+    return horner(k, k.muladd(x, 1 / math.log(2), k.neg(n)), BRIEF_EXP2)
 
 
 def logistic(k: KernelBuilder, x: Value) -> Value:
     """1 / (1 + e^-x), of which the sum is made so much smaller that it is finite while its inverse counts."""
     x = clamp(k, x, *_LOGISTIC_RANGE)
     y = k.muladd(x, -1 / math.log(2), k.const(x.type, -_LOGISTIC_EXPONENT))
-    n = nearest_exponent(k, y)
-    part = scale(k, horner(k, k.sub(y, n.whole), BRIEF_EXP2), n)
+    n, power = nearest_power(k, y, 1.0, 0)
+    part = k.mul(power, horner(k, k.sub(y, n), BRIEF_EXP2))
     unit = 2.0**-_LOGISTIC_EXPONENT
     return k.div(unit, k.add(part, unit))
 
@@ -79,9 +102,8 @@ def erf(k: KernelBuilder, x: Value) -> Value:
 
 def erfc(k: KernelBuilder, x: Value) -> Value:
     """e^(-x^2) P(1 - 3 q) q with q = 1 / (|x| + 3/2), or 2 less that for negative x. Squares of bf16 are exact."""
-    magnitude = k.fabs(x)
-    magnitude = k.select(k.compare("gt", magnitude, _ERFC_LIMIT), _ERFC_LIMIT, magnitude)
+    magnitude = at_most(k, k.fabs(x), _ERFC_LIMIT)
     q = k.div(1.0, k.add(magnitude, _ERFC_OFFSET))
     t = k.muladd(q, -2 * _ERFC_OFFSET, k.const(x.type, 1.0))
-    tail = _times_exp(k, k.neg(k.mul(magnitude, magnitude)), k.mul(q, horner(k, t, BRIEF_ERFCX)))
+    tail = _times_exp_of_low(k, k.neg(k.mul(magnitude, magnitude)), k.mul(q, horner(k, t, BRIEF_ERFCX)))
     return k.select(k.compare("lt", x, 0.0), k.sub(2.0, tail), tail)

@@ -69,7 +69,16 @@ def two_chains(k: KernelBuilder, x: Value, square: Value, table: Table) -> Value
 
 def clamp(k: KernelBuilder, x: Value, low: float, high: float) -> Value:
     """`x` between `low` and `high`; a NaN stays one."""
-    x = k.select(k.compare("lt", x, low), low, x)
+    return at_most(k, at_least(k, x, low), high)
+
+
+def at_least(k: KernelBuilder, x: Value, low: float) -> Value:
+    """`x` from `low` on; a NaN stays one."""
+    return k.select(k.compare("lt", x, low), low, x)
+
+
+def at_most(k: KernelBuilder, x: Value, high: float) -> Value:
+    """`x` up to `high`; a NaN stays one."""
     return k.select(k.compare("gt", x, high), high, x)
 
 
@@ -124,6 +133,32 @@ def nearest_power(k: KernelBuilder, x: Value, factor: float, exponent: int) -> t
     return k.sub(shifted, shift), k.bitcast(k.shl(k.to_integer_bits(shifted), form.mantissa), x.type)
 
 
+class LowExponent(NamedTuple):
+    """An integer of at most 63 to scale by, as a float; and its power of two, times one that makes it normal."""
+
+    whole: Value
+    raised: Value
+
+
+_RAISED_BY = 64
+"""Powers of two below the least subnormal are normal numbers with it, and what is scaled by them is rounded once."""
+
+
+def nearest_low_exponent(k: KernelBuilder, x: Value, factor: float) -> LowExponent:
+    """The integer next to x * factor, for numbers that `scale_low` can take."""
+    return LowExponent(*nearest_power(k, x, factor, _RAISED_BY))
+
+
+def scale_low(k: KernelBuilder, x: Value, exponent: LowExponent) -> Value:
+    """x * 2^n, rounded once: half of the instructions of `scale`, and the same bits."""
+    return lower(k, k.mul(x, exponent.raised))
+
+
+def lower(k: KernelBuilder, x: Value) -> Value:
+    """What has been multiplied with `raised`, rounded once."""
+    return k.mul(x, 2.0**-_RAISED_BY)
+
+
 def power_of_two(k: KernelBuilder, n: Value, type: IRType) -> Value:
     """2^n for exponents of normal numbers."""
     form = format_of(type)
@@ -135,13 +170,28 @@ def scale(k: KernelBuilder, x: Value, exponent: Exponent) -> Value:
     if k.has_scalef:
         shift = float_to_bits(_exponent_shift(x.type), x.type.bits)
         return k.scalef(x, exponent.whole, k.sub(exponent.biased, shift))
-    # Halves of n with the bias each, in the low bits: shifted to where floats have their exponents, nothing else is
-    # left. A logical shift halves, because AVX2 has no arithmetic one of 64 bits.
-    mantissa = format_of(x.type).mantissa
+    first, second = _halves(k, x.type, exponent)
+    return k.mul(k.mul(x, first), second)
+
+
+def scale_one_plus(k: KernelBuilder, p: Value, exponent: Exponent) -> Value:
+    """(1 + p) * 2^n, as `scale` has it to the last bit: the first power of two is what p is multiplied with and added
+    to."""
+    if k.has_scalef:
+        return scale(k, k.add(p, 1.0), exponent)
+    first, second = _halves(k, p.type, exponent)
+    return k.mul(k.muladd(p, first, first), second)
+
+
+def _halves(k: KernelBuilder, type: IRType, exponent: Exponent) -> tuple[Value, Value]:
+    """Two normal powers of two whose product is 2^n.
+
+    Halves of n with the bias each, in the low bits: shifted to where floats have their exponents, nothing else is left.
+    A logical shift halves, because AVX2 has no arithmetic one of 64 bits."""
+    mantissa = format_of(type).mantissa
     half = k.lshr(exponent.biased, 1)
-    for part in (half, k.sub(exponent.biased, half)):
-        x = k.mul(x, k.bitcast(k.shl(part, mantissa), x.type))
-    return x
+    first, second = (k.bitcast(k.shl(part, mantissa), type) for part in (half, k.sub(exponent.biased, half)))
+    return first, second
 
 
 def split_exponent(k: KernelBuilder, x: Value) -> tuple[Value, Value]:

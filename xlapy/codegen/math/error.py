@@ -20,6 +20,7 @@ from xlapy.codegen.math.coefficients import (
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
+    at_most,
     clamp,
     format_of,
     horner,
@@ -52,7 +53,7 @@ def erf(k: KernelBuilder, x: Value) -> Value:
     1 - e^Q(|x|) with Q for log(erfc), everywhere: with e^Q = 2^n (1 + p) it is (1 - 2^n) - 2^n p, and -p for n = 0.
     So a small result is as accurate as Q, which is -|x| + |x| P(|x|)."""
     kind = x.type.kind
-    magnitude = _at_most(k, k.fabs(x), _ERF_LIMIT[kind])
+    magnitude = at_most(k, k.fabs(x), _ERF_LIMIT[kind])
     square = k.mul(magnitude, magnitude)
     exponent = k.muladd(magnitude, two_chains(k, magnitude, square, LOG_ERFC), k.neg(magnitude))
     n, power = nearest_power(k, exponent, 1 / math.log(2), 0)
@@ -71,7 +72,7 @@ def erfc(k: KernelBuilder, x: Value) -> Value:
 
 def _erfc_single(k: KernelBuilder, x: Value) -> Value:
     """e^(-x^2) P(1 - 3 q) q with q = 1 / (|x| + 3/2), or 2 less that for negative x."""
-    magnitude = _at_most(k, k.fabs(x), _ERFC_LIMIT["f32"])
+    magnitude = at_most(k, k.fabs(x), _ERFC_LIMIT["f32"])
     total = k.add(magnitude, _ERFC_OFFSET)
     q = k.div(1.0, total)
     t = k.muladd(q, -2 * _ERFC_OFFSET, k.const(x.type, 1.0))
@@ -127,11 +128,6 @@ def _reduced_negative_square(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
         return k.muladd(n, -low, k.fma(k.neg(x), x, k.mul(n, -high))), number
     square, square_low = two_product(k, x, x)
     return k.sub(k.sub(k.mul(n, -high), square), k.add(square_low, k.mul(n, low))), number
-
-
-def _at_most(k: KernelBuilder, x: Value, high: float) -> Value:
-    """`x` up to `high`; a NaN stays one."""
-    return k.select(k.compare("gt", x, high), high, x)
 
 
 def _erfc_double(k: KernelBuilder, x: Value) -> Value:

@@ -12,14 +12,19 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import EXP, EXP2, LN2
 from xlapy.codegen.math.common import (
     Exponent,
+    at_least,
     clamp,
     format_of,
     horner,
+    lower,
     nearest_exponent,
+    nearest_low_exponent,
     nearest_multiple,
     nearest_power,
     quick_two_sum,
     scale,
+    scale_low,
+    scale_one_plus,
     two_chains,
 )
 
@@ -40,9 +45,13 @@ class Reduced(NamedTuple):
 def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced:
     """The parts of e^(x + low), for x within the range of the type."""
     n = nearest_exponent(k, x, 1 / math.log(2))
-    r = _rest(k, x, low, n.whole)
+    return Reduced(_less_one(k, _rest(k, x, low, n.whole)), n)
+
+
+def _less_one(k: KernelBuilder, r: Value) -> Value:
+    """e^r - 1 for |r| up to ln 2 / 2"""
     square = k.mul(r, r)
-    return Reduced(k.muladd(square, two_chains(k, r, square, EXP), r), n)
+    return k.muladd(square, two_chains(k, r, square, EXP), r)
 
 
 def _rest(k: KernelBuilder, x: Value, low: Value | None, n: Value) -> Value:
@@ -59,8 +68,31 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 
 def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """e^(x + low), where `low` holds what x is too short for."""
-    part = reduced_exp(k, clamp(k, x, *_RANGE[x.type.kind]), low)
-    return scale(k, k.add(part.p, 1.0), part.n)
+    return scale_one_plus(k, *reduced_exp(k, clamp(k, x, *_RANGE[x.type.kind]), low))
+
+
+def exp_of_low(k: KernelBuilder, x: Value) -> Value:
+    """e^x, to the same bits, for x up to 43, as a number less the largest of several is: no upper limit, and half of
+    the instructions that scale."""
+    x = at_least(k, x, _RANGE[x.type.kind][0])
+    if k.has_scalef:
+        return scale_one_plus(k, *reduced_exp(k, x))
+    n = nearest_low_exponent(k, x, 1 / math.log(2))
+    p = _less_one(k, _rest(k, x, None, n.whole))
+    return lower(k, k.muladd(p, n.raised, n.raised))
+
+
+def _exp_of_low_pair(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """The same with its rounding error."""
+    x = at_least(k, x, _RANGE[x.type.kind][0])
+    if k.has_scalef:
+        part = reduced_exp(k, x)
+        z, error = (scale(k, value, part.n) for value in quick_two_sum(k, 1.0, part.p))
+    else:
+        n = nearest_low_exponent(k, x, 1 / math.log(2))
+        terms = quick_two_sum(k, 1.0, _less_one(k, _rest(k, x, None, n.whole)))
+        z, error = (scale_low(k, value, n) for value in terms)
+    return z, error
 
 
 def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = False) -> Value:
@@ -114,9 +146,7 @@ def logistic(k: KernelBuilder, x: Value) -> Value:
 
     With z = e^-|x| this is 1 / (1 + z), or z / (1 + z) for negative x; z and 1 + z keep their rounding errors. What
     these add to the quotient is less than two ulp, and divided by 1 + z nearly enough."""
-    part = reduced_exp(k, clamp(k, k.neg(k.fabs(x)), *_RANGE[x.type.kind]))
-    rounded, error = quick_two_sum(k, 1.0, part.p)
-    z, z_low = (scale(k, value, part.n) for value in (rounded, error))
+    z, z_low = _exp_of_low_pair(k, k.neg(k.fabs(x)))
     below, below_low = quick_two_sum(k, 1.0, z)
     below_low = k.add(below_low, z_low)
     negative = k.compare("lt", x, 0.0)

@@ -9,6 +9,7 @@ from xlapy.codegen.math.coefficients import LN2, LN2_ROUNDED, LOG, SINH, TANH
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
+    at_most,
     clamp,
     horner,
     nearest_power,
@@ -41,7 +42,7 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     it is not. Of all f32 the largest error is 1.86 ulp; 2.3 with b (1 + t) + 1 for the divisor."""
     limit = _TANH_LIMIT[x.type.kind]
     magnitude = k.fabs(x)
-    reached = k.select(k.compare("gt", magnitude, limit), limit, magnitude)
+    reached = at_most(k, magnitude, limit)
     n, half_power = nearest_power(k, k.sub(reached, _MIDDLE_OF_TANH), 2 / math.log(2), -1)
     # With fma one part will do: what it lacks counts n times, but the larger n is, the less does r matter.
     r = reached
