@@ -15,6 +15,7 @@ from xlapy.codegen.math.coefficients import (
     ERFCX_SINGLE,
     EXP,
     LN2,
+    LN2_ROUNDED,
     LOG_ERFC,
 )
 from xlapy.codegen.math.common import (
@@ -57,8 +58,9 @@ def erf(k: KernelBuilder, x: Value) -> Value:
     square = k.mul(magnitude, magnitude)
     exponent = k.muladd(magnitude, two_chains(k, magnitude, square, LOG_ERFC), k.neg(magnitude))
     n, power = nearest_power(k, exponent, 1 / math.log(2), 0)
+    # With fma one part will do: what it lacks counts n times, but e^Q, of which that is a share, is 2^n.
     r = exponent
-    for part in LN2[kind]:
+    for part in (LN2_ROUNDED,) if k.has_fma else LN2[kind]:
         r = k.muladd(n, -part, r)
     square = k.mul(r, r)
     p = k.muladd(square, two_chains(k, r, square, EXP), r)
