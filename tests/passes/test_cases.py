@@ -35,6 +35,7 @@ from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
+from xlapy.passes.reshaped_folds import ReshapedFolds
 from xlapy.passes.scan_batching import ScanBatching
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
@@ -67,6 +68,7 @@ PASSES: list[type[Pass]] = [
     RegionDeduplication,
     RegionInlining,
     PaddedSelections,
+    ReshapedFolds,
     RowBlocking,
     RowFusion,
     ScanBatching,

@@ -37,6 +37,7 @@ from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
+from xlapy.passes.reshaped_folds import ReshapedFolds
 from xlapy.passes.rewrite import AlgebraicSimplification, LawBook
 from xlapy.passes.scan_batching import ScanBatching
 from xlapy.passes.split_reduction import SplitReduction
@@ -77,6 +78,10 @@ ORDER = (
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
     Order(LayoutChoice, FoldsInParts, "which dimensions are the fast ones decides how an array is cut"),
     Order(AlgebraicSimplification, FoldsInParts, "laws would put parts together again"),
+    Order(AlgebraicSimplification, ReshapedFolds, "laws bring folds in front of reshapes"),
+    Order(LayoutChoice, ReshapedFolds, "rows are what is behind one another in memory"),
+    Order(ReshapedFolds, FoldsInParts, "arrays are cut under the dimensions that a chain has"),
+    Order(ReshapedFolds, RowFusion, "a chain has one shape"),
     Order(FoldsInParts, SplitReduction, "what reads an array once needs no parts of another kind"),
     Order(FoldsInParts, RowFusion, "what is folded of a part is a chain over its rows or columns"),
     Order(AlgebraicSimplification, SplitReduction, "laws merge what is split"),
@@ -176,6 +181,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         LayoutChoice(keep_entry_layouts=options.keep_entry_layouts),
         BatchPieces(),
         LoopPacking(),
+        ReshapedFolds(),
         FoldsInParts(),
         SplitReduction(),
         Dce(),
