@@ -207,6 +207,57 @@ def test_a_row_in_several_dimensions() -> None:
     assert_same(run(text, x), xlapy.evaluate(parse(text), x))
 
 
+SQUARE = """ENTRY main {
+  x = f32[SIZE,SIZE] parameter(0)
+  v = f32[SIZE] parameter(1)
+  zero = f32[] constant(0)
+  one = f32[] constant(1)
+  ones = f32[SIZE] broadcast(one), dimensions={}
+  u = f32[SIZE] add(v, ones)
+  s = f32[SIZE] reduce(x, zero), dimensions={1}, to_apply=sum
+  t = f32[SIZE] multiply(s, u)
+  rows = f32[SIZE,SIZE] broadcast(t), dimensions={0}
+  columns = f32[SIZE,SIZE] broadcast(u), dimensions={1}
+  p = f32[SIZE,SIZE] multiply(x, rows)
+  ROOT r = f32[SIZE,SIZE] add(p, columns)
+}
+"""
+NUMBERED_SQUARE = """ENTRY main {
+  x = f32[SIZE,SIZE] parameter(0)
+  zero = f32[] constant(0)
+  three = s32[] constant(3)
+  down = s32[SIZE,1] iota(), iota_dimension=0
+  threes = s32[SIZE,1] broadcast(three), dimensions={}
+  row = s32[SIZE,1] remainder(down, threes)
+  across = s32[1,SIZE] iota(), iota_dimension=1
+  more = s32[1,SIZE] broadcast(three), dimensions={}
+  column = s32[1,SIZE] remainder(across, more)
+  ofrow = s32[SIZE] reshape(row)
+  ofcolumn = s32[SIZE] reshape(column)
+  rows = s32[SIZE,SIZE] broadcast(ofrow), dimensions={0}
+  columns = s32[SIZE,SIZE] broadcast(ofcolumn), dimensions={1}
+  like = pred[SIZE,SIZE] compare(rows, columns), direction=EQ
+  zeros = f32[SIZE,SIZE] broadcast(zero), dimensions={}
+  y = f32[SIZE,SIZE] select(like, x, zeros)
+  s = f32[SIZE] reduce(y, zero), dimensions={1}, to_apply=sum
+  bs = f32[SIZE,SIZE] broadcast(s), dimensions={0}
+  d = f32[SIZE,SIZE] subtract(x, bs)
+  ROOT r = f32[SIZE,SIZE] select(like, d, zeros)
+}
+"""
+"""The same numbers along rows and along columns: made once for both, or of other dimensions that look alike."""
+
+
+@pytest.mark.parametrize("size", [16, 64, 100])
+@pytest.mark.parametrize("program", [SQUARE, NUMBERED_SQUARE], ids=["one vector", "numbers"])
+def test_rows_and_columns_of_a_square_have_values_of_their_own(program: str, size: int) -> None:
+    text = (REGIONS + program).replace("T[]", "f32[]").replace("SIZE", str(size))
+    generator = np.random.default_rng(1)
+    x, v = (generator.integers(-8, 9, dims).astype(np.float32) for dims in ((size, size), (size,)))
+    inputs = (x, v) if program is SQUARE else (x,)
+    assert_same(run(text, *inputs), xlapy.evaluate(text, *inputs))
+
+
 @pytest.mark.usefixtures("any_size")
 def test_columns_in_several_dimensions() -> None:
     text = """

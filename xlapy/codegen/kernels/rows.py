@@ -181,13 +181,19 @@ def _has_functions(space: RowSpace, goals: Sequence[Instruction], kept: Sequence
 
 
 def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The values per row that are made from no reduce."""
+    """The values per row that are made from no reduce, and read for nothing but their own row: those of a square array
+    look like values per column, which other values may take them for, too."""
+    inside = between(wanted, lambda i: i.opcode == "parameter")
+    elsewhere: set[Instruction] = set()
+    for instruction in reversed(inside):
+        if instruction in elsewhere or not space.continues(instruction):
+            elsewhere.update(instruction.operands)
     folded: set[Instruction] = set()
     found = []
-    for instruction in between(wanted, lambda i: i.opcode == "parameter"):
+    for instruction in inside:
         if instruction.opcode == "reduce" or not folded.isdisjoint(instruction.operands):
             folded.add(instruction)
-        elif instruction.opcode != "parameter" and space.is_per_row(instruction):
+        elif instruction.opcode != "parameter" and space.is_per_row(instruction) and instruction not in elsewhere:
             found.append(instruction)
     return tuple(found)
 
