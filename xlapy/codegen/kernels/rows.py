@@ -41,9 +41,9 @@ class RowPlan(Record):
 
     `kept[n]` are the values that sweep n computes and later ones read from scratch, `sources[n]` what it begins with,
     scratch and the results of earlier sweeps among it, `readers` the sweeps that read each operand that is a whole
-    array, `busy` those that compute elementary functions of elements. `beforehand` are values per row that need no
-    reduce: a division among them would otherwise be done for each vector, as it must not move to where it might not be
-    wanted."""
+    array, `busy` those that compute elementary functions of elements. `beforehand[n]` are values per row that sweep n
+    makes its elements from, of those that need no reduce, or take a function: a division or a function, which may have
+    a branch, would otherwise be done for each vector, as it must not move to where it might not be wanted."""
 
     space: RowSpace
     reduces: tuple[ReducePlan, ...]
@@ -53,7 +53,7 @@ class RowPlan(Record):
     sources: tuple[frozenset[Instruction], ...]
     readers: dict[Instruction, tuple[int, ...]]
     busy: frozenset[int]
-    beforehand: tuple[Instruction, ...]
+    beforehand: tuple[tuple[Instruction, ...], ...]
     lanes: int  # of the last sweep
     block: int  # rows that are taken together
     together: int  # of these, in the last sweep, side by side
@@ -135,20 +135,20 @@ def plan_rows(
     inside = between(last_sweep, (known - {*full}).__contains__)
     lanes = min(widest_lanes(inside, target), 1 << (last.bit_length() - 1))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    beforehand = _made_beforehand(space, [*(reduce.operands[0] for reduce in reduces), *last_sweep])
     streaming = not (in_place or part) and bool(full) and is_streamed(full, lanes, target)
     unit_rows = columns[0].part_rows if columns else block
     readers = readers_of_sweeps(space, sweeps, kept)
     busy = frozenset(sweep for sweep, goals in enumerate(sweeps) if _has_functions(space, goals, kept[:sweep]))
     per_row = [root for root in roots if not (root in of_columns or space.is_full(root))]
-    sources = sources_of_sweeps([*sweeps[:-1], [*last_sweep, *per_row]], kept)
+    sources = [frozenset(found) for found in sources_of_sweeps([*sweeps[:-1], [*last_sweep, *per_row]], kept)]
+    beforehand = tuple(_made_beforehand(space, goals, found) for goals, found in zip(sweeps, sources, strict=True))
     return RowPlan(
         space,
         plans,
         roots,
         columns,
         kept,
-        tuple(map(frozenset, sources)),
+        tuple(sources),
         readers,
         busy,
         beforehand,
@@ -180,16 +180,26 @@ def _has_functions(space: RowSpace, goals: Sequence[Instruction], kept: Sequence
     return any(value.opcode in TRANSCENDENTAL and space.is_full(value) for value in inside if value not in known)
 
 
-def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The values per row that are made from no reduce."""
-    folded: set[Instruction] = set()
-    found = []
-    for instruction in between(wanted, lambda i: i.opcode == "parameter"):
-        if instruction.opcode == "reduce" or not folded.isdisjoint(instruction.operands):
-            folded.add(instruction)
-        elif instruction.opcode != "parameter" and space.is_per_row(instruction):
-            found.append(instruction)
-    return tuple(found)
+def _made_beforehand(
+    space: RowSpace, goals: Sequence[Instruction], sources: frozenset[Instruction]
+) -> tuple[Instruction, ...]:
+    """The values per row that elements are made from, unless they are sources. One that is read in the order of places
+    in a row, too, as arrays of as many rows as places may be, has no one value for a row."""
+    inside = between(goals, sources.__contains__)
+    elsewhere: set[Instruction] = set()
+    for instruction in reversed(inside):
+        if instruction in elsewhere or not space.continues(instruction):
+            elsewhere.update(instruction.operands)
+    repeated = (i.operands[0] for i in inside if i.opcode == "broadcast" and space.is_full(i) and space.continues(i))
+    values = dict.fromkeys(value for value in repeated if value not in elsewhere and value not in sources)
+    return tuple(value for value in values if _must_not_wait(value, sources))
+
+
+def _must_not_wait(value: Instruction, sources: frozenset[Instruction]) -> bool:
+    """What makes a value per row does not move out of loops by itself."""
+    inside = between([value], sources.__contains__)
+    needs_no_reduce = all(i.opcode != "reduce" for i in inside)
+    return needs_no_reduce or any(i.opcode in TRANSCENDENTAL for i in inside if i not in sources)
 
 
 def emit_rows(
@@ -315,8 +325,8 @@ class _Block:
         scratch = {value: self._scratch(value, slot) for value in plan.kept[sweep]}
         arrays = {**self._fetched(sweep), **stored}
         number = k.add(first, slot)
-        made = ElementGraph(scalar, arrays).values([(i, _place_in(i, scalar, number)) for i in plan.beforehand])
-        known.update(zip(plan.beforehand, made, strict=True))
+        made = ElementGraph(scalar, arrays, known).values([(i, _place_in(i, scalar, number)) for i in plan.beforehand[sweep]])
+        known.update(zip(plan.beforehand[sweep], made, strict=True))
         return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, number)
 
     def _scratch(self, value: Instruction, slot: Value) -> Array:
