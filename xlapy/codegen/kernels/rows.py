@@ -80,7 +80,8 @@ class RowPlan(Record):
 class Extent:
     """How many rows there are, how long they are, and how many are taken together: constants, unless a kernel finds out
     when it runs. There is room for the most rows that may be taken together, and for their elements. The last sweep
-    goes over `together` of them side by side, which share what is read of arrays that are repeated for all rows."""
+    goes over `together` of them side by side, which share what is read of arrays that are repeated for all rows.
+    `fits` says that nothing is left over of a row, as vectors are taken."""
 
     rows: Value
     length: Value
@@ -89,6 +90,7 @@ class Extent:
     most_elements: int
     streams: Value  # whether results go past the caches
     together: int = 1
+    fits: bool = False
 
     @classmethod
     def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
@@ -325,9 +327,10 @@ class _Block:
         scratch = {value: self._scratch(value, slot) for value in plan.kept[sweep]}
         arrays = {**self._fetched(sweep), **stored}
         number = k.add(first, slot)
-        made = ElementGraph(scalar, arrays, known).values([(i, _place_in(i, scalar, number)) for i in plan.beforehand[sweep]])
-        known.update(zip(plan.beforehand[sweep], made, strict=True))
-        return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, number)
+        beforehand = plan.beforehand[sweep]
+        made = ElementGraph(scalar, arrays, known).values([(i, _place_in(i, scalar, number)) for i in beforehand])
+        known.update(zip(beforehand, made, strict=True))
+        return _Row(k, plan, self.extent, sweep, arrays, scratch, results, known, place, number)
 
     def _scratch(self, value: Instruction, slot: Value) -> Array:
         """Where a row of a block keeps a value."""
@@ -355,7 +358,7 @@ class _Row(Record):
 
     k: KernelBuilder
     plan: RowPlan
-    length: Value
+    extent: Extent
     sweep: int
     arrays: Mapping[Instruction, Array]
     scratch: Mapping[Instruction, Array]
@@ -367,8 +370,9 @@ class _Row(Record):
     def reduce(self, init: Element) -> None:
         """Folds the row, and keeps what later sweeps need of what this one computes."""
         plan = self.plan.reduces[self.sweep]
-        size = self.length if self.length.constant is None else None
-        result = fold_along(self.k, plan, self.positions(), init, self._element, size)
+        length = self.extent.length
+        size = length if length.constant is None else None
+        result = fold_along(self.k, plan, self.positions(), init, self._element, size, fits=self.extent.fits)
         value = rounded(self.k, result, plan.reduce.shape.type)
         self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
 
@@ -444,7 +448,7 @@ def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: b
                 place = (Coordinate(rows[0].part), *inner, last)
                 _add_to_column(ix, fold, output, place, [values[number] for values in made])
 
-        _over_row(k, rows[0].length, plan, step, overlapping=overlapping)
+        _over_row(k, rows[0].extent, plan, step, overlapping=overlapping)
 
     if wanted:
         nest(())
@@ -463,14 +467,14 @@ def _add_to_column(
 
 
 def _over_row(
-    k: KernelBuilder, length: Value, plan: RowPlan, step: Callable[[Indexing, Value], None], *, overlapping: bool
+    k: KernelBuilder, extent: Extent, plan: RowPlan, step: Callable[[Indexing, Value], None], *, overlapping: bool
 ) -> None:
     """Runs `step` over the last dimension; if its size is not known, over whole vectors, and over a last one where they
     leave something over."""
-    begin, lanes = k.const(I64, 0), plan.lanes
-    if length.constant is not None or not overlapping:
+    begin, lanes, length, fits = k.const(I64, 0), plan.lanes, extent.length, extent.fits
+    if length.constant is not None or fits or not overlapping:
         size = length if length.constant is None else k.const(I64, plan.space.dims[-1])
-        strip(k, begin, size, lanes, step, overlapping=overlapping)
+        strip(k, begin, size, lanes, step, overlapping=overlapping, fits=fits)
         return
     whole = k.and_(length, -lanes)
     strip(k, begin, whole, lanes, step, overlapping=True, fits=True)
