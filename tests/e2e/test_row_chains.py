@@ -258,6 +258,26 @@ def test_rows_and_columns_of_a_square_have_values_of_their_own(program: str, siz
     assert_same(run(text, *inputs), xlapy.evaluate(text, *inputs))
 
 
+@pytest.mark.parametrize("both", [False, True], ids=["places", "rows and places"])
+def test_what_is_made_for_places_is_not_taken_for_rows(*, both: bool) -> None:
+    """As many rows as places: the values of both are arrays of the same shape."""
+    body = """
+      g = T[R] parameter(1)
+      e = T[R] exponential(g)
+      be = T[D] broadcast(e), dimensions={1}
+      s = T[R] reduce(x, zero), dimensions={1}, to_apply=sum
+      bs = T[D] broadcast(s), dimensions={0}
+      d = T[D] subtract(x, bs)
+      p = T[D] multiply(d, be)
+      h = T[D] broadcast(OTHER), dimensions={0}
+      ROOT r = T[D] add(p, h)
+    """
+    text = chain(body.replace("OTHER", "e" if both else "s"), "f32", (32, 32))
+    generator = np.random.default_rng(0)
+    x, g = (generator.standard_normal(dims).astype(np.float32) for dims in ((32, 32), (32,)))
+    np.testing.assert_allclose(run(text, x, g), xlapy.evaluate(parse(text), x, g), 1e-5, 1e-5)
+
+
 @pytest.mark.usefixtures("any_size")
 def test_columns_in_several_dimensions() -> None:
     text = """

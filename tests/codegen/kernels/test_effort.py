@@ -236,7 +236,8 @@ def softmax(rows: int, *, folded: int) -> str:
 @pytest.fixture
 def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains are compiled with their programs, however usual they are."""
-    monkeypatch.setattr("xlapy.codegen.libraries.chain.LEAST_BYTES", 1 << 60)
+    for limit in ("LEAST_BYTES", "LEAST_WHOLE_BYTES"):
+        monkeypatch.setattr(f"xlapy.codegen.libraries.chain.{limit}", 1 << 60)
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
 
 

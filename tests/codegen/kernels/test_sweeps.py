@@ -51,6 +51,18 @@ def test_what_few_instructions_make_from_what_is_kept_is_made_again(root: str, l
     assert kept(plan(SCALED, f"f32[64,4096] {root}")) == [[], [], [left], []]
 
 
+def test_functions_of_rows_are_computed_once_in_each() -> None:
+    """Not for each vector of its elements, as their branches do not leave loops; what has no branch, by itself."""
+    body = """
+      l = f32[ROWS] log(m)
+      q = f32[ROWS,LENGTH] broadcast(l), dimensions={0}
+      h = f32[ROWS] negate(v)
+      p = f32[ROWS,LENGTH] broadcast(h), dimensions={0}
+    """
+    beforehand = plan(body, "f32[64,4096] add(p, q)").beforehand
+    assert [[value.name for value in values] for values in beforehand] == [[], [], ["l"]]
+
+
 def test_what_takes_long_to_make_from_what_is_kept_is_kept_too() -> None:
     body = SCALED.replace("multiply(c, h)", "exponential(c)")
     assert kept(plan(body, "f32[64,4096] add(p, c)")) == [[], [], ["c", "e"], []]

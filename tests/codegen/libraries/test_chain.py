@@ -18,12 +18,13 @@ from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.api import load
 from xlapy.codegen.kernels.columns import plan_columns
+from xlapy.codegen.kernels.rows import plan_rows
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES, library_name
 from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import read_body
 from xlapy.codegen.libraries.chain_columns import COLUMNS, widths_of
 from xlapy.codegen.libraries.chain_problem import chain_of
-from xlapy.codegen.libraries.chain_rows import LEAST_LENGTH, MOST_LENGTH, ROWS
+from xlapy.codegen.libraries.chain_rows import LEAST_LENGTH, MOST_LENGTH, ROWS, WHOLE, has_functions
 from xlapy.codegen.target import REFERENCE_MACHINES, Target, host_target, reference_target
 from xlapy.compiler import compile_module
 from xlapy.hlo import element_types as et
@@ -140,8 +141,14 @@ def libraries_of(executable: xlapy.Executable) -> list[str]:
     return [name for name in executable._compiled.program.libraries if name.startswith("chain_")]
 
 
+def leave_libraries_out(patch: pytest.MonkeyPatch) -> None:
+    """Chains are compiled with their programs, however usual they are."""
+    for limit in ("LEAST_BYTES", "LEAST_WHOLE_BYTES"):
+        patch.setattr(f"xlapy.codegen.libraries.chain.{limit}", 1 << 60)
+
+
 def without_libraries(text: str, patch: pytest.MonkeyPatch, options: xlapy.CompileOptions) -> xlapy.Executable:
-    patch.setattr("xlapy.codegen.libraries.chain.LEAST_BYTES", 1 << 60)
+    leave_libraries_out(patch)
     patch.setenv("XLAPY_CACHE_DIR", "off")
     executable = xlapy.compile(text, options)
     assert not libraries_of(executable)
@@ -182,6 +189,39 @@ def test_rows_of_a_library_are_those_of_a_kernel(
     check_all(PROGRAMS if is_wide else WIDE_PROGRAMS, ROWS, x, scale, shift, monkeypatch)
 
 
+WITH_FUNCTIONS = [body for body, text in (BODIES | WIDE_BODIES).items() if has_functions(read_body(text))]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
+def test_whole_rows_in_the_caches(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_wide = np.dtype(dtype).itemsize > 2
+    programs = {name: p for name, p in (PROGRAMS if is_wide else WIDE_PROGRAMS).items() if name in WITH_FUNCTIONS}
+    check_all(programs, ROWS, *arguments((1 + (1 << 16) // WHOLE, WHOLE), dtype), monkeypatch)
+
+
+def test_whole_rows_may_take_the_place_of_the_operand(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(x: Any) -> Any:
+        barrier = jax.lax.optimization_barrier
+        return jnp.cumsum(barrier(jax.nn.softmax(barrier(jnp.cumsum(x, 0)), -1)), 0)
+
+    x, *_ = arguments((300, 2 * WHOLE), np.float32)
+    text = jax.jit(program).lower(x).as_text()
+    from_library = xlapy.compile(text)
+    assert ".whole" in from_library.llvm_ir()
+    assert_same(from_library(x), without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
+
+
+@pytest.mark.parametrize("body", WITH_FUNCTIONS)
+def test_whole_rows_are_whole_steps_of_plans(body: str) -> None:
+    """Whatever the machine."""
+    space = RowSpace((1 << 20, MOST_LENGTH), (1,))
+    for type, name in product((et.F32, et.F64) if body in BODIES else (et.BF16, et.F16), REFERENCE_MACHINES):
+        chain = chain_of(read_body((BODIES | WIDE_BODIES)[body]), type, space)
+        plan = plan_rows(chain, 0, reference_target(name), in_place=True)
+        steps = [plan.lanes, *(reduce.lanes * reduce.vectors for reduce in plan.reduces)]
+        assert all(WHOLE % step == 0 for step in steps)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
 def test_columns_of_a_library_are_those_of_a_kernel(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xlapy.passes.fusion.rows.LARGE_ARRAY_BYTES", 1 << 20)
@@ -199,7 +239,7 @@ def test_columns_of_arrays_that_no_cache_holds(target: str, monkeypatch: pytest.
     text = jax.jit(lambda x: jax.nn.softmax(x, 1)).lower(x).as_text()
     from_library = compiled_for(TARGETS[target], text)
     assert libraries_of(from_library) == ["chain_columns_softmax_f32"]
-    monkeypatch.setattr("xlapy.codegen.libraries.chain.LEAST_BYTES", 1 << 60)
+    leave_libraries_out(monkeypatch)
     from_kernel = compiled_for(TARGETS[target], text)
     assert not libraries_of(from_kernel)
     assert_same(from_library(x), from_kernel(x))
@@ -424,6 +464,8 @@ def stays(program: Any, *values: np.ndarray[Any, Any]) -> None:
 def test_other_chains_are_compiled() -> None:
     x, scale, shift = arguments(UNEVEN, np.float32)
     stays(lambda x: jax.nn.softmax(x, -1), x[:50])  # it is small
+    stays(lambda x: jax.nn.softmax(x, -1), x[:31, :512])  # whole rows, but still smaller
+    stays(lambda x: x / jnp.sqrt((x * x).sum(-1, keepdims=True)), x[:400, :512])  # it takes little work
     stays(lambda x: jnp.exp(x - x.min(-1, keepdims=True)), x)  # another fold
     stays(lambda x, s: layer_norm(x, s, s[::-1]), x, scale)  # a reverse
     stays(lambda x: jax.nn.softmax(x, -1), np.ones((20, MOST_LENGTH * 4), np.float32))  # long rows

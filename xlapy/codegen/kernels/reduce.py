@@ -401,16 +401,19 @@ def fold_along(
     init: Element,
     element: Callable[[Indexing, Index], Element],
     size: Value | None = None,
+    *,
+    fits: bool = False,
 ) -> Element:
     """Folds the last dimension by vectors with one op. `positions` says where in the kept dimensions; `element` gives
-    what is folded, each element once. `size` is that of the dimension, if the plan does not know it."""
+    what is folded, each element once. `size` is that of the dimension, if the plan does not know it; `fits` says that
+    nothing is left over of that."""
     assert plan.combiner is not None
     fold = folding(k, plan.combiner, identity_element(k, plan.combiner))
 
     def step(state: Sequence[Element], elements: Sequence[Element], _: Value) -> list[Element]:
         return fold.step(state, elements)
 
-    state = _run_along(k, plan, fold.start, step, positions, element, size)
+    state = _run_along(k, plan, fold.start, step, positions, element, size, fits=fits)
     alone = len(fold.start(1, 1))
     return fold.finish(init, state[:-alone], state[-alone:])
 
@@ -449,6 +452,7 @@ def _run_along(
     size: Value | None = None,
     *,
     overlapping: bool = False,
+    fits: bool = False,
 ) -> list[Element]:
     """Runs along the last dimension: blocks of several vectors, then single vectors, then single elements. Each step is
     told where they begin. The state of the vectors, and behind it that of single elements.
@@ -459,7 +463,7 @@ def _run_along(
     accumulators = max(1, min(plan.vectors, known_size // lanes))
     block = lanes * accumulators
     end = known_size if size is None else size
-    blocks_end, vectors_end = _whole(k, end, block), _whole(k, end, lanes)
+    blocks_end, vectors_end = (end if fits else _whole(k, end, step) for step in (block, lanes))
 
     def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
         return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
@@ -505,6 +509,8 @@ def _carry(
     body: Callable[[Sequence[Element], Value], list[Element]],
 ) -> list[Element]:
     """A counted loop that carries elements; a loop that is known to run once or never is not one."""
+    if begin is end:
+        return values
     if isinstance(begin, int) and isinstance(end, int):
         if begin >= end:
             return values

@@ -41,9 +41,9 @@ class RowPlan(Record):
 
     `kept[n]` are the values that sweep n computes and later ones read from scratch, `sources[n]` what it begins with,
     scratch and the results of earlier sweeps among it, `readers` the sweeps that read each operand that is a whole
-    array, `busy` those that compute elementary functions of elements. `beforehand` are values per row that need no
-    reduce: a division among them would otherwise be done for each vector, as it must not move to where it might not be
-    wanted."""
+    array, `busy` those that compute elementary functions of elements. `beforehand[n]` are values per row that sweep n
+    makes its elements from, of those that need no reduce, or take a function: a division or a function, which may have
+    a branch, would otherwise be done for each vector, as it must not move to where it might not be wanted."""
 
     space: RowSpace
     reduces: tuple[ReducePlan, ...]
@@ -53,7 +53,7 @@ class RowPlan(Record):
     sources: tuple[frozenset[Instruction], ...]
     readers: dict[Instruction, tuple[int, ...]]
     busy: frozenset[int]
-    beforehand: tuple[Instruction, ...]
+    beforehand: tuple[tuple[Instruction, ...], ...]
     lanes: int  # of the last sweep
     block: int  # rows that are taken together
     together: int  # of these, in the last sweep, side by side
@@ -80,7 +80,8 @@ class RowPlan(Record):
 class Extent:
     """How many rows there are, how long they are, and how many are taken together: constants, unless a kernel finds out
     when it runs. There is room for the most rows that may be taken together, and for their elements. The last sweep
-    goes over `together` of them side by side, which share what is read of arrays that are repeated for all rows."""
+    goes over `together` of them side by side, which share what is read of arrays that are repeated for all rows.
+    `fits` says that nothing is left over of a row, as vectors are taken."""
 
     rows: Value
     length: Value
@@ -89,6 +90,7 @@ class Extent:
     most_elements: int
     streams: Value  # whether results go past the caches
     together: int = 1
+    fits: bool = False
 
     @classmethod
     def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
@@ -135,20 +137,20 @@ def plan_rows(
     inside = between(last_sweep, (known - {*full}).__contains__)
     lanes = min(widest_lanes(inside, target), 1 << (last.bit_length() - 1))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    beforehand = _made_beforehand(space, [*(reduce.operands[0] for reduce in reduces), *last_sweep])
     streaming = not (in_place or part) and bool(full) and is_streamed(full, lanes, target)
     unit_rows = columns[0].part_rows if columns else block
     readers = readers_of_sweeps(space, sweeps, kept)
     busy = frozenset(sweep for sweep, goals in enumerate(sweeps) if _has_functions(space, goals, kept[:sweep]))
     per_row = [root for root in roots if not (root in of_columns or space.is_full(root))]
-    sources = sources_of_sweeps([*sweeps[:-1], [*last_sweep, *per_row]], kept)
+    sources = [frozenset(found) for found in sources_of_sweeps([*sweeps[:-1], [*last_sweep, *per_row]], kept)]
+    beforehand = tuple(_made_beforehand(space, goals, found) for goals, found in zip(sweeps, sources, strict=True))
     return RowPlan(
         space,
         plans,
         roots,
         columns,
         kept,
-        tuple(map(frozenset, sources)),
+        tuple(sources),
         readers,
         busy,
         beforehand,
@@ -180,22 +182,26 @@ def _has_functions(space: RowSpace, goals: Sequence[Instruction], kept: Sequence
     return any(value.opcode in TRANSCENDENTAL and space.is_full(value) for value in inside if value not in known)
 
 
-def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The values per row that are made from no reduce, and read for nothing but their own row: those of a square array
-    look like values per column, which other values may take them for, too."""
-    inside = between(wanted, lambda i: i.opcode == "parameter")
+def _made_beforehand(
+    space: RowSpace, goals: Sequence[Instruction], sources: frozenset[Instruction]
+) -> tuple[Instruction, ...]:
+    """The values per row that elements are made from, unless they are sources. One that is read in the order of places
+    in a row, too, as arrays of as many rows as places may be, has no one value for a row."""
+    inside = between(goals, sources.__contains__)
     elsewhere: set[Instruction] = set()
     for instruction in reversed(inside):
         if instruction in elsewhere or not space.continues(instruction):
             elsewhere.update(instruction.operands)
-    folded: set[Instruction] = set()
-    found = []
-    for instruction in inside:
-        if instruction.opcode == "reduce" or not folded.isdisjoint(instruction.operands):
-            folded.add(instruction)
-        elif instruction.opcode != "parameter" and space.is_per_row(instruction) and instruction not in elsewhere:
-            found.append(instruction)
-    return tuple(found)
+    repeated = (i.operands[0] for i in inside if i.opcode == "broadcast" and space.is_full(i) and space.continues(i))
+    values = dict.fromkeys(value for value in repeated if value not in elsewhere and value not in sources)
+    return tuple(value for value in values if _must_not_wait(value, sources))
+
+
+def _must_not_wait(value: Instruction, sources: frozenset[Instruction]) -> bool:
+    """What makes a value per row does not move out of loops by itself."""
+    inside = between([value], sources.__contains__)
+    needs_no_reduce = all(i.opcode != "reduce" for i in inside)
+    return needs_no_reduce or any(i.opcode in TRANSCENDENTAL for i in inside if i not in sources)
 
 
 def emit_rows(
@@ -321,9 +327,10 @@ class _Block:
         scratch = {value: self._scratch(value, slot) for value in plan.kept[sweep]}
         arrays = {**self._fetched(sweep), **stored}
         number = k.add(first, slot)
-        made = ElementGraph(scalar, arrays).values([(i, _place_in(i, scalar, number)) for i in plan.beforehand])
-        known.update(zip(plan.beforehand, made, strict=True))
-        return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, number)
+        beforehand = plan.beforehand[sweep]
+        made = ElementGraph(scalar, arrays, known).values([(i, _place_in(i, scalar, number)) for i in beforehand])
+        known.update(zip(beforehand, made, strict=True))
+        return _Row(k, plan, self.extent, sweep, arrays, scratch, results, known, place, number)
 
     def _scratch(self, value: Instruction, slot: Value) -> Array:
         """Where a row of a block keeps a value."""
@@ -351,7 +358,7 @@ class _Row(Record):
 
     k: KernelBuilder
     plan: RowPlan
-    length: Value
+    extent: Extent
     sweep: int
     arrays: Mapping[Instruction, Array]
     scratch: Mapping[Instruction, Array]
@@ -363,8 +370,9 @@ class _Row(Record):
     def reduce(self, init: Element) -> None:
         """Folds the row, and keeps what later sweeps need of what this one computes."""
         plan = self.plan.reduces[self.sweep]
-        size = self.length if self.length.constant is None else None
-        result = fold_along(self.k, plan, self.positions(), init, self._element, size)
+        length = self.extent.length
+        size = length if length.constant is None else None
+        result = fold_along(self.k, plan, self.positions(), init, self._element, size, fits=self.extent.fits)
         value = rounded(self.k, result, plan.reduce.shape.type)
         self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
 
@@ -440,7 +448,7 @@ def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: b
                 place = (Coordinate(rows[0].part), *inner, last)
                 _add_to_column(ix, fold, output, place, [values[number] for values in made])
 
-        _over_row(k, rows[0].length, plan, step, overlapping=overlapping)
+        _over_row(k, rows[0].extent, plan, step, overlapping=overlapping)
 
     if wanted:
         nest(())
@@ -459,14 +467,14 @@ def _add_to_column(
 
 
 def _over_row(
-    k: KernelBuilder, length: Value, plan: RowPlan, step: Callable[[Indexing, Value], None], *, overlapping: bool
+    k: KernelBuilder, extent: Extent, plan: RowPlan, step: Callable[[Indexing, Value], None], *, overlapping: bool
 ) -> None:
     """Runs `step` over the last dimension; if its size is not known, over whole vectors, and over a last one where they
     leave something over."""
-    begin, lanes = k.const(I64, 0), plan.lanes
-    if length.constant is not None or not overlapping:
+    begin, lanes, length, fits = k.const(I64, 0), plan.lanes, extent.length, extent.fits
+    if length.constant is not None or fits or not overlapping:
         size = length if length.constant is None else k.const(I64, plan.space.dims[-1])
-        strip(k, begin, size, lanes, step, overlapping=overlapping)
+        strip(k, begin, size, lanes, step, overlapping=overlapping, fits=fits)
         return
     whole = k.and_(length, -lanes)
     strip(k, begin, whole, lanes, step, overlapping=True, fits=True)

@@ -28,9 +28,13 @@ from xlapy.codegen.libraries.chain_rows import (
     LEAST_LENGTH,
     MOST_LENGTH,
     ROWS,
+    WHOLE,
     emit_rows_chain,
+    has_functions,
     in_place_name,
+    names_of_functions,
     rows_together,
+    whole_name,
 )
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
@@ -39,6 +43,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import three_parts
 
 LEAST_BYTES = 1 << 20  # of an array that takes some tens of microseconds to read
+LEAST_WHOLE_BYTES = 1 << 16  # of one whose exponentials do
 
 _NARROW = (et.BF16, et.F16)
 _WIDE = (et.F32, et.F64)
@@ -62,8 +67,12 @@ def call_over_rows(
 ) -> ChainCall | None:
     """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an operand;
     `part`: rows for which it is called at a time, if not all. That of a first step lies in scratch memory."""
-    chain = _large_chain(computation)
+    chain = _large_chain(computation, LEAST_WHOLE_BYTES)
     if chain is None or not LEAST_LENGTH <= chain.space.row_length <= MOST_LENGTH:
+        return None
+    is_large = _largest(computation) >= LEAST_BYTES
+    is_whole = not (is_large or chain.space.row_length % WHOLE) and has_functions(chain.body)
+    if not (is_large or is_whole):
         return None
     body, space, together = _body_of(chain, ROWS), chain.space, rows_together(chain.body)
     wanted = space.rows_at_once(in_place=in_place, part=part)
@@ -76,7 +85,7 @@ def call_over_rows(
     place = SCRATCH_PLACE if is_first_step else FIRST_ARRAY + len(computation.parameters)
     streams = not (in_place or part) and is_streamed([computation.root], target.lanes(chain.type.bits), target)
     sizes = (space.rows, space.row_length, block, streams, place)
-    function = in_place_name(name) if in_place else name
+    function = whole_name(name) if is_whole else in_place_name(name) if in_place else name
     return ChainCall(_call(name, function, sizes, chain, computation), -(-space.rows // block))
 
 
@@ -84,7 +93,7 @@ def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, ta
     """How a library computes a fused computation over columns as planned, if one does: in tasks of `grain` units, with
     so much memory for each."""
     is_on_stack = plan.fits_stack and plan.scratch_bytes > 0
-    chain = None if is_on_stack else _large_chain(computation)
+    chain = None if is_on_stack else _large_chain(computation, LEAST_BYTES)
     parts = None if chain is None else three_parts(chain.space.dims, chain.space.folded)
     body = None if chain is None or parts is None else _body_of(chain, COLUMNS)
     if chain is None or parts is None or body is None or plan.vectors not in widths_of(body):
@@ -106,10 +115,14 @@ def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, ta
     return _call(name, columns_name(name, plan.vectors), numbers, chain, computation)
 
 
-def _large_chain(computation: Computation) -> FoundChain | None:
-    largest = max((parameter.shape.bytes for parameter in computation.parameters), default=0)
-    is_large = computation.root.opcode != "tuple" and largest >= LEAST_BYTES
+def _large_chain(computation: Computation, least: int) -> FoundChain | None:
+    is_large = computation.root.opcode != "tuple" and _largest(computation) >= least
     return find_chain(computation) if is_large else None
+
+
+def _largest(computation: Computation) -> int:
+    """The bytes of the largest operand."""
+    return max((parameter.shape.bytes for parameter in computation.parameters), default=0)
 
 
 def _body_of(chain: FoundChain, way: str) -> str | None:
@@ -159,7 +172,7 @@ def _emit_columns(body: str, type: ElementType, target: Target) -> Module:
 def _library(way: str, body: str, type: ElementType) -> Library:
     name = library_name(way, body, type)
     if way == ROWS:
-        return Library(name, (name, in_place_name(name)), partial(_emit_rows, body, type))
+        return Library(name, names_of_functions(name, _body(body)), partial(_emit_rows, body, type))
     exports = tuple(columns_name(name, vectors) for vectors in widths_of(body))
     return Library(name, exports, partial(_emit_columns, body, type))
 

@@ -3,6 +3,7 @@ sizes and constants in a table.
 
     chain_rows_BODY_TYPE              one row of the result for each row of the arrays
     chain_rows_BODY_TYPE.in_place     the same, in the memory of one of them
+    chain_rows_BODY_TYPE.whole        the same, or elsewhere, of what is in a cache; of rows that are whole strips
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ LEAST_LENGTH = 64
 MOST_LENGTH = MOST_ROW_BYTES // (8 * LEAST_ROWS)
 """Elements of a row. A stack has room for some rows of what is kept of the widest ones."""
 
+WHOLE = 128
+"""Elements of a strip. Of rows that are made of such, vectors leave nothing over, however many are taken at once."""
+
 _SPACE = RowSpace((1 << 20, MOST_LENGTH), (1,))
 """For plans, in which the number of rows has no part."""
 
@@ -47,11 +51,23 @@ class ChainRows(Array):
 
 def emit_rows_chain(name: str, body: ChainBody, type: ElementType, target: Target) -> Module:
     module, computation = Module.of(target), chain_of(body, type, _SPACE)
-    for in_place in (False, True):
-        function = in_place_name(name) if in_place else name
+    for function in names_of_functions(name, body):
         with chain_function(module, function, SIZES, computation, target, is_light=_is_light(body)) as problem:
-            _emit(problem, rows_together(body), target, in_place=in_place)
+            is_whole = function == whole_name(name)
+            in_place = is_whole or function == in_place_name(name)
+            _emit(problem, rows_together(body), target, in_place=in_place, is_whole=is_whole)
     return module
+
+
+def names_of_functions(name: str, body: ChainBody) -> tuple[str, ...]:
+    """Those of a library. Where there is little to compute, code that knows the sizes of its arrays is faster in the
+    caches by a tenth and more, so that none is here for that."""
+    return (name, in_place_name(name), *([whole_name(name)] if has_functions(body) else []))
+
+
+def has_functions(body: ChainBody) -> bool:
+    """Whether elements are put into exponentials, which take longer than what else is done."""
+    return any(node.op == "exponential" for node in body.nodes)
 
 
 def rows_together(body: ChainBody) -> int:
@@ -69,17 +85,22 @@ def in_place_name(name: str) -> str:
     return f"{name}.in_place"
 
 
-def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: bool) -> None:
+def whole_name(name: str) -> str:
+    return f"{name}.whole"
+
+
+def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: bool, is_whole: bool) -> None:
     k, length, root = problem.k, problem["length"], problem.computation.root
     plan = plan_rows(problem.computation, 0, target, in_place=in_place)
     plan = replace(plan, streaming=not in_place and plan.space.is_full(root))
     most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_LENGTH)
     streams = k.compare("ne", problem["streams"], 0)
-    extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, streams, together)
+    extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, streams, together, is_whole)
+    ahead = 0 if is_whole else FETCHED_AHEAD
     alias = None if in_place else "operands"
 
     def whole(pointer: Value, shape: Shape) -> Array:
-        return ChainRows(pointer, shape, alias, read_only=not in_place, ahead=FETCHED_AHEAD, length=length)
+        return ChainRows(pointer, shape, alias, read_only=not in_place, ahead=ahead, length=length)
 
     result_alias = None if in_place else "result"
     pointer = problem.pointer(problem["result"])
