@@ -88,10 +88,10 @@ class Array:
         mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and offset.step == 1:
             return self._load_neighbours(k, offset, ix.lanes, mask)
-        if offset.vector is None and offset.step == -1 and mask is None:
+        if offset.vector is None and offset.step == -1:
             first = ix.add(offset, 1 - ix.lanes)
-            loaded = self._load_neighbours(k, first, ix.lanes, None)
             turn = partial(k.shuffle, b=None, lanes=range(ix.lanes - 1, -1, -1))
+            loaded = self._load_neighbours(k, first, ix.lanes, None if mask is None else turn(mask))
             parts = [moved(k, turn, part) for part in parts_of(loaded)]
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
         if offset.vector is None and mask is None and self._may_be_picked(offset.step, ix.lanes):

@@ -363,20 +363,24 @@ def _not_negative(ix: Indexing, coordinate: Coordinate) -> Coordinate:
 
 @DEMANDS.register("concatenate")
 def _concatenate(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
-    """Each operand at its own part of the dimension, one chosen per lane."""
+    """Each operand at its own part of the dimension, one chosen per lane. What no lane reaches is left out."""
     ix, k = graph.ix, graph.k
     dimension = instruction.attributes["dimension"]
     coordinates = list(ix.split(index))
-    position = _position(ix, coordinates[dimension])
-    requests, conditions = [], []
+    bounds, whole = coordinates[dimension].bounds, instruction.shape.dims[dimension]
+    requests: list[tuple[Instruction, Index]] = []
+    conditions: list[Value] = []
     start = 0
     for operand in instruction.operands:
         size = operand.shape.dims[dimension]
         moved = ix.add(coordinates[dimension], -start)
-        inside = k.compare("lt", k.sub(position, start), size, signed=False)
         own = (*coordinates[:dimension], moved, *coordinates[dimension + 1 :])
-        requests.append((operand, Index(operand.shape.dims, own, None, ix.masked(index, inside))))
-        conditions.append(inside)
+        if moved.lies_in(size):
+            return Demand([(operand, Index(operand.shape.dims, own, None, index.mask))], _sole)
+        if size and (bounds is None or (bounds.start < start + size and start < bounds.stop)):
+            inside = ix.lies_below(moved, size, whole)
+            requests.append((operand, Index(operand.shape.dims, own, None, ix.masked(index, inside))))
+            conditions.append(inside)
         start += size
 
     def choose(values: Sequence[Element]) -> Element:

@@ -1,4 +1,4 @@
-"""Rows of padded arrays are copied in parts, of which only the ends are asked whether an element lies there."""
+"""Rows of padded and joined arrays are made in parts, of which only the ends are asked where an element lies."""
 
 from __future__ import annotations
 
@@ -93,3 +93,128 @@ def test_pads_that_are_stored_past_the_caches(widths: Widths, monkeypatch: pytes
     assert "!nontemporal" in code
     assert ("call void @llvm.memcpy" in code) == has_edges
     assert "@llvm.masked.store" not in code, "it would reach into lines that bypass the caches"
+
+
+def rolled(x: XlaOp, amount: int, dimension: int) -> XlaOp:
+    """What lies `amount` places in front along a dimension, round its end."""
+    dims = list(x.shape.dims)
+    cut, ones = dims[dimension] - amount, [1] * len(dims)
+    starts, limits = [0] * len(dims), list(dims)
+    starts[dimension] = limits[dimension] = cut
+    return ops.ConcatInDim(
+        x.builder,
+        [ops.Slice(x, starts, dims, ones), ops.Slice(x, [0] * len(dims), limits, ones)],
+        dimension,
+    )
+
+
+def mirrored_around(x: XlaOp, width: int) -> XlaOp:
+    """With the neighbours of all ends again, in reverse."""
+    for dimension in range(len(x.shape.dims)):
+        dims = list(x.shape.dims)
+        ones, parts = [1] * len(dims), [x]
+        for begin, place in ((1, 0), (dims[dimension] - 1 - width, 2)):
+            starts, limits = [0] * len(dims), list(dims)
+            starts[dimension], limits[dimension] = begin, begin + width
+            parts.insert(place, ops.Rev(ops.Slice(x, starts, limits, ones), [dimension]))
+        x = ops.ConcatInDim(x.builder, parts, dimension)
+    return x
+
+
+def differences(x: XlaOp) -> XlaOp:
+    """Central ones, and one-sided ones at both ends."""
+    size = x.shape.dims[0]
+
+    def part(start: int, end: int) -> XlaOp:
+        return ops.Slice(x, [start], [end], [1])
+
+    inner = (part(2, size) - part(0, size - 2)) * np.asarray(2).astype(x.shape.type.dtype)
+    return ops.ConcatInDim(
+        x.builder, [part(1, 2) - part(0, 1), inner, part(size - 1, size) - part(size - 2, size - 1)], 0
+    )
+
+
+def turned(x: XlaOp) -> XlaOp:
+    return ops.Transpose(x, [1, 0])
+
+
+def repeated(x: XlaOp) -> XlaOp:
+    return ops.BroadcastInDim(x, [90, *x.shape.dims], [1])
+
+
+def every_second(x: XlaOp, start: int) -> XlaOp:
+    return ops.Slice(x, [0, start], list(x.shape.dims), [1, 2])
+
+
+JOINED: dict[str, tuple[tuple[int, ...], Callable[[XlaOp], XlaOp]]] = {
+    "turned round in both dimensions": (
+        (200, 200),
+        lambda x: rolled(x, 1, 0) + rolled(x, 199, 0) * rolled(x, 1, 1) - rolled(rolled(x, 3, 0), 198, 1),
+    ),
+    "turned round in three dimensions": ((40, 30, 70), lambda x: rolled(x, 1, 0) + rolled(x, 29, 1) * rolled(x, 5, 2)),
+    "turned round half": ((90, 300), lambda x: rolled(x, 150, 1) + x),
+    "no vector within": ((3000, 30), lambda x: rolled(x, 15, 1) + rolled(x, 16, 1)),
+    "channels last": ((60, 40, 32), lambda x: rolled(x, 1, 0) + rolled(x, 39, 1)),
+    "mirrored": ((200, 201), lambda x: mirrored_around(x, 3)),
+    "mirrored in three dimensions": ((30, 40, 50), lambda x: mirrored_around(x, 2) + mirrored_around(x, 2)),
+    "a line of differences": ((70_001,), differences),
+    "a line turned round": ((65_536,), lambda x: rolled(x, 1, 0) + rolled(x, 65_535, 0) * x),
+    "a line turned round far": ((65_536,), lambda x: rolled(x, 40_001, 0) - rolled(x, 30_000, 0)),
+    "a padded line": (
+        (66_000,),
+        lambda x: (
+            ops.Pad(x, np.asarray(3).astype(x.shape.type.dtype), [(5, 7, 0)])
+            + rolled(rolled(ops.Pad(x, np.asarray(1).astype(x.shape.type.dtype), [(0, 12, 0)]), 1, 0), 9, 0)
+        ),
+    ),
+    "turned over": ((200, 180), lambda x: turned(rolled(x, 2, 0)) + rolled(turned(x), 3, 0)),
+    "repeated": ((300,), lambda x: repeated(rolled(x, 5, 0)) + repeated(x)),
+    "with a dimension of one": (
+        (200, 200),
+        lambda x: ops.Reshape(rolled(ops.Reshape(x, [200, 1, 200]), 4, 2), [200, 200]) + x,
+    ),
+    "of a pad and padded": (
+        (200, 200),
+        lambda x: ops.Pad(
+            rolled(ops.Pad(x, np.asarray(2).astype(x.shape.type.dtype), [(1, 1, 0), (2, 2, 0)]), 1, 1),
+            np.asarray(4).astype(x.shape.type.dtype),
+            [(0, 3, 0), (2, -2, 0)],
+        ),
+    ),
+    "every second": ((200, 200), lambda x: every_second(rolled(x, 3, 1), 0) * every_second(x, 1)),
+    "from all sides": (
+        (130, 140),
+        lambda x: sum((rolled(rolled(x, i, 0), j, 1) for i in (1, 64, 129) for j in (1, 70, 139)), start=x),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int16, np.float64, np.complex64, ml_dtypes.bfloat16])
+def test_joined(name: str, dtype: Any) -> None:
+    dims, function = JOINED[name]
+    x = np.random.default_rng(0).integers(1, 9, size=dims).astype(dtype)
+    check_native(function, x)
+
+
+@pytest.mark.parametrize("name", ["turned round in both dimensions", "a line turned round", "a line of differences"])
+def test_joined_and_stored_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "is_streamed", lambda *_: True)
+    dims, function = JOINED[name]
+    check_native(function, np.random.default_rng(0).normal(size=dims).astype(np.float32))
+
+
+def test_only_the_edges_of_what_is_turned_round_are_asked() -> None:
+    """Of what is joined, each place inside has one operand."""
+    builder = XlaBuilder("periodic")
+    x = builder.parameter(0, Shape.array("f32", (200, 300)))
+    root = builder.build(rolled(x, 1, 0) + rolled(x, 297, 1) * rolled(x, 1, 1)).module.entry.root
+    assert interior_of([root], lambda i: i.opcode == "parameter", 16) == {0: range(1, 200), 1: range(1, 297)}
+
+
+def test_the_longer_part_is_inside() -> None:
+    builder = XlaBuilder("parts")
+    x = builder.parameter(0, Shape.array("f32", (200, 300)))
+    root = builder.build(rolled(x, 100, 1) + x).module.entry.root
+    assert interior_of([root], lambda i: i.opcode == "parameter", 16) == {1: range(100, 300)}

@@ -8,9 +8,11 @@ from xlapy.codegen.entry.base import HANDLERS, NO_CODE, Entry, scalar_leaves
 from xlapy.codegen.entry.signals import Watch
 from xlapy.codegen.frame import Frame
 from xlapy.codegen.ir import I1, Value
+from xlapy.codegen.kernels.effort import is_brief
 from xlapy.codegen.registers import Element, from_parts, parts_of
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_shape
+from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
 
@@ -74,7 +76,7 @@ def _while(entry: Entry, frame: Frame, instruction: Instruction) -> None:
     for leaf, shape in enumerate(shapes):
         if shape.is_array and shape.rank:
             entry.move(frame, (init, leaf), (instruction, leaf), shape)
-    watch = Watch(frame, entry.kernels.target, has_calls=_has_calls(entry, body))
+    watch = Watch(frame, entry.kernels.target, takes_long=_takes_long(entry, body))
 
     def bind(parameter: Instruction, values: Sequence[Value]) -> None:
         for leaf, element in zip(scalars, _regroup(values, scalar_shapes), strict=True):
@@ -114,9 +116,7 @@ def _regroup(values: Sequence[Value], shapes: Sequence[Shape]) -> list[Element]:
     return elements
 
 
-def _has_calls(entry: Entry, body: Computation) -> bool:
-    """Iterations take long enough to look at the clock each time."""
-    return any(
-        not instruction.shape.is_scalar and instruction.opcode not in NO_CODE and not is_renaming(instruction)
-        for instruction in entry.schedule[body]
-    )
+def _takes_long(entry: Entry, body: Computation) -> bool:
+    """Whether iterations may take so long that each has to look at the clock."""
+    called = [i for i in entry.schedule[body] if not (i.shape.is_scalar or i.opcode in NO_CODE or is_renaming(i))]
+    return any(Trait.CONTROL in i.spec.traits or Trait.RUNTIME in i.spec.traits for i in called) or not is_brief(called)

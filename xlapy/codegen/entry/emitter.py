@@ -14,6 +14,7 @@ from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.ir import I32, PTR, Module
 from xlapy.codegen.kernels.effort import is_heavy
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
+from xlapy.codegen.slice_copies import reads_only_registers
 from xlapy.hlo.buffer_plan import Home
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING
@@ -135,7 +136,7 @@ class EntryEmitter(Entry):
                 stored.update(_scalar_origins(computation.root))
             for instruction in self.schedule[computation]:
                 read = itertools.chain.from_iterable(map(_scalar_origins, instruction.operands))
-                if not reads_registers(instruction):
+                if not (reads_registers(instruction) or self._takes_places_from_registers(instruction)):
                     stored.update(read)
                 elif several:
                     part = part_of.get(instruction)
@@ -144,6 +145,10 @@ class EntryEmitter(Entry):
         return {
             leaf for leaf in stored if leaf[0] not in entry.parameters and self.plan.location(*leaf).home in written
         }
+
+    def _takes_places_from_registers(self, instruction: Instruction) -> bool:
+        """It moves a block or an element, by no kernel, and all of its scalars say where, or what."""
+        return len(self.schedule.together(instruction)) == 1 and reads_only_registers(instruction)
 
     def _part_of_each(self) -> dict[Instruction, tuple[Computation, int]]:
         """The function that each instruction is in. Parameters are in none: the caller of all parts binds them."""

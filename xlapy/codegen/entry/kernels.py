@@ -15,7 +15,14 @@ from xlapy.codegen.kernel_calls import call_kernel, call_library, call_together
 from xlapy.codegen.kernel_library import NativeKernel
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, Tasks, joint_tasks
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.slice_copies import copy_slice, copy_update, is_block_copy
+from xlapy.codegen.slice_copies import (
+    copy_slice,
+    copy_update,
+    is_block_copy,
+    load_element,
+    store_element,
+    update_of_element,
+)
 from xlapy.hlo.buffer_plan import Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.overwritten import is_overwritten
@@ -67,7 +74,21 @@ def _slice(entry: Entry, frame: Frame, instruction: Instruction) -> bool:
     if not is_block_copy(instruction):
         return False
     entry.steps[instruction] = (Step("memcpy"),)
-    copy_slice(frame, instruction)
+    if instruction.shape.size == 1:
+        load_element(frame, instruction)
+    else:
+        copy_slice(frame, instruction)
+    return True
+
+
+@SHORTCUTS.register("fusion")
+def _update_element(entry: Entry, frame: Frame, instruction: Instruction) -> bool:
+    update = update_of_element(instruction)
+    if update is None:
+        return False
+    entry.steps[instruction] = (Step("store"),)
+    entry.move(frame, (update.target, 0), (instruction, 0), instruction.shape)
+    store_element(frame, instruction, update)
     return True
 
 

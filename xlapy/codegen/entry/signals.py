@@ -12,7 +12,7 @@ from xlapy.codegen.target import Target
 from xlapy_runtime.calling import Status
 
 POLL_HUNDREDTHS = 1  # of a second between two looks at Python's signals in a loop
-ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
+ITERATIONS_PER_CLOCK = 64  # of a loop with little to do, between two looks at the clock
 
 
 def look_at_signals(frame: Frame) -> None:
@@ -27,10 +27,10 @@ class Watch:
 
     width = 2  # carried: iterations so far, the clock at the last poll
 
-    def __init__(self, frame: Frame, target: Target, *, has_calls: bool) -> None:
+    def __init__(self, frame: Frame, target: Target, *, takes_long: bool) -> None:
         self.frame = frame
         self.ticks = ticks(target, POLL_HUNDREDTHS)
-        self.every = 1 if has_calls else ITERATIONS_PER_CLOCK
+        self.every = 1 if takes_long else ITERATIONS_PER_CLOCK
 
     def initial(self) -> list[Value]:
         return [self.frame.k.const(I64, 0), clock(self.frame.k)]

@@ -9,7 +9,7 @@ anyway, go without (`Kernel.is_light`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from xlapy.codegen.kernels.functions import ROOMY_REGISTERS, ROOTS
 from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
@@ -257,6 +257,22 @@ def _work(instruction: Instruction) -> float:
     cost = arithmetic_cost(instruction)
     moved = sum(leaf.size for leaf in instruction.shape.leaves() if leaf.is_array)
     return moved + cost.flops + FUNCTION_WORK * cost.transcendentals
+
+
+def is_brief(instructions: Iterable[Instruction]) -> bool:
+    """Whether what a loop does in an iteration is known, and takes some microseconds at most."""
+    insides = [inside for instruction in instructions for inside in _inside(instruction)]
+    if any(region_functions(i) or not (_is_counted(i) or i.opcode in _BLOCKS) for i in insides):
+        return False
+    return sum(_updated(i) if i.opcode == "dynamic-update-slice" else _work(i) for i in insides) <= LIGHT_WORK
+
+
+_BLOCKS = frozenset({"dynamic-slice", "dynamic-update-slice", "get-tuple-element", "after-all"})
+
+
+def _updated(update_slice: Instruction) -> int:
+    """Elements that are written, where the others are in place."""
+    return update_slice.operands[1].shape.size
 
 
 def is_heavy(loop: Instruction) -> bool:

@@ -46,6 +46,7 @@ LEAST_LEAVING_BYTES = 1 << 16  # of results that bypass the caches because they 
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
+LONG_STEP = 40  # instructions of a step, of which LLVM should not be given four copies for rows in parts
 FEW_STEPS_BYTES = 1 << 10  # of a native vector for each step: as few steps that are so long, of a loop that runs once
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
 LEAST_MOVED = 8  # where nothing is computed
@@ -295,7 +296,7 @@ def _by_numbers(
     *,
     in_place: bool,
 ) -> None:
-    """The loop over the numbers of elements."""
+    """The loop over the numbers of elements: those inside, if that is told from the ends, and all others."""
     if not plan.asks_ahead:
         arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
     rest = _rest_of_addresses(k, plan, outputs) if plan.streaming and not in_place else None
@@ -305,7 +306,33 @@ def _by_numbers(
         placement = None if rest is None else Placement(_is_misplaced(k, plan, position, rest))
         step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), placement)
 
-    strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
+    inside = _inside_of_line(plan, arrays) if not in_place else None
+    if inside is None:
+        strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
+        return
+
+    def bounded(ix: Indexing, position: Value) -> None:
+        placement = None if rest is None else Placement(_is_misplaced(k, plan, position, rest))
+        step(ix, Index(plan.shape.dims, (ix.along_lanes(position)._replace(bounds=inside),)), placement)
+
+    low, high = k.smax(begin, inside.start), k.smin(end, inside.stop)
+    has_inside = k.compare("le", k.add(low, plan.lanes), high)
+    low, high = (k.select(has_inside, place, end) for place in (low, high))
+    strip(k, low, high, plan.lanes, bounded, overlapping=True)
+    with k.loop(0, 2) as sides:
+        is_first = k.compare("eq", sides.index, 0)
+        strip(k, k.select(is_first, begin, high), k.select(is_first, low, end), plan.lanes, linear, overlapping=True)
+
+
+def _inside_of_line(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> range | None:
+    """The elements of an array of one dimension that no end of what is padded or joined is among, in whole vectors."""
+    if plan.shape.rank != 1 or plan.is_quick or plan.lanes == 1:
+        return None
+    inside = interior_of(plan.roots, arrays.__contains__, plan.lanes).get(0)
+    if inside is None:
+        return None
+    start, stop = -(-inside.start // plan.lanes) * plan.lanes, inside.stop // plan.lanes * plan.lanes
+    return range(start, stop) if stop > start else None
 
 
 def _storing(
@@ -338,6 +365,7 @@ def _by_rows(
     walk = plan.walk if streams and not interior else RowWalk.as_they_lie(shape)
     if streams:
         arrays = {**arrays, **{row: _by_lines(k, arrays[row]) for row in plan.repeated}}
+    is_long = len(between(plan.roots, arrays.__contains__)) >= LONG_STEP
     fetching = Fetching(plan.roots, shape, arrays, walk)
     storing = _storing(plan, fetching.arrays, outputs)
     past_caches, placement_of_all = None, None
@@ -356,7 +384,7 @@ def _by_rows(
         row = loop.index
         fetching.emit(k, row, end)
         if interior:
-            emit_padded_row(k, shape, row, plan.lanes, step, interior, past_caches)
+            emit_padded_row(k, shape, row, plan.lanes, step, interior, past_caches, is_long=is_long)
         else:
             outer, whole = walk.outer_positions(k, shape, row), range(inner_size(shape))
             emit_part(

@@ -1,13 +1,15 @@
-"""Rows of arrays that a pad has made larger.
+"""Rows of arrays that a pad has made larger, or that concatenations have joined.
 
-Where each lane is asked whether an element lies there, copying takes several times as long. So the rows with elements
-are told from those without, and the part of a row that has elements from its ends: only these are asked.
+Where each lane is asked whether an element lies there, or in which operand, copying takes several times as long. So the
+rows inside are told from others, and the part of a row that lies inside from its ends: only these are asked.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from xlapy.codegen.arrays import Placement
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -21,60 +23,118 @@ from xlapy.hlo.shape import Dims, Shape
 LEAST_BYTES = 64 * 1024  # of a result: less is not worth code for rows and parts of several kinds
 
 Interior = Mapping[int, range]
-"""Where in each padded dimension there are elements of what is padded."""
+"""Where in each dimension there are elements of what is padded, and of the same operands of what is joined."""
 
 
 def interior_of(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int) -> Interior:
-    """Where all that is padded has elements; nothing if that is nowhere, or no vector fits in."""
+    """Where all that is padded has elements, and all that is joined those of one operand, the longest such part of each
+    dimension; nothing if that is nowhere, or no vector fits in."""
     shape = roots[0].shape
-    interior: dict[int, range] = {}
     if shape.bytes < LEAST_BYTES:
-        return interior
-    for pad, offsets in _pads_behind(roots, is_input):
-        for dim, (padding, offset) in enumerate(zip(pad.attributes["dimensions"], offsets, strict=True)):
-            if not padding.interior and (padding.low > 0 or padding.high > 0):
-                known = interior.get(dim, range(shape.dims[dim]))
-                start = padding.low - offset
-                end = start + pad.operands[0].shape.dims[dim]
-                interior[dim] = range(max(known.start, start), min(known.stop, end))
+        return {}
+    interior: dict[int, range] = {}
+    borders: dict[int, set[int]] = {}
+    for instruction, origins in _moved_behind(roots, is_input):
+        if instruction.opcode == "pad":
+            for operand_dim, padding, origin in zip(
+                instruction.operands[0].shape.dims, instruction.attributes["dimensions"], origins, strict=True
+            ):
+                if origin is not None and not padding.interior and (padding.low > 0 or padding.high > 0):
+                    known = interior.get(origin.dim, range(shape.dims[origin.dim]))
+                    start = padding.low - origin.offset
+                    end = start + operand_dim
+                    interior[origin.dim] = range(max(known.start, start), min(known.stop, end))
+        else:
+            dimension = instruction.attributes["dimension"]
+            origin = origins[dimension]
+            if origin is not None:
+                sizes = (operand.shape.dims[dimension] for operand in instruction.operands[:-1])
+                borders.setdefault(origin.dim, set()).update(end - origin.offset for end in accumulate(sizes))
+    for dim, places in borders.items():
+        known = interior.get(dim, range(shape.dims[dim]))
+        if inside := [place for place in places if place in known[1:]]:
+            parts = pairwise([known.start, *sorted(inside), known.stop])
+            interior[dim] = max((range(*part) for part in parts), key=len)
     along = interior.get(inner_dim(shape), range(lanes))
     return interior if all(interior.values()) and len(along) >= lanes else {}
 
 
-Offsets = tuple[int, ...]
-"""What is added to a position in a result, to find what is read for it."""
+class Origin(NamedTuple):
+    """Positions in a dimension: those of the result in its dimension `dim`, and so many more."""
+
+    dim: int
+    offset: int
 
 
-def _pads_behind(
+Origins = tuple[Origin | None, ...]
+"""What the positions in each dimension of an instruction are, where that is known."""
+
+
+def _moved_behind(
     roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]
-) -> Iterator[tuple[Instruction, Offsets]]:
-    """Each pad that the roots are made from, with where it is read: itself, or a part that begins elsewhere. What only
-    has the roots' dimensions is taken to lie as they do."""
-    dims = roots[0].shape.dims
-    waiting = [(root, (0,) * len(dims)) for root in reversed(roots)]
+) -> Iterator[tuple[Instruction, Origins]]:
+    """Each pad and concatenation that the roots are made from, with where it is read."""
+    waiting: list[tuple[Instruction, Origins]] = [
+        (root, tuple(Origin(dim, 0) for dim in range(root.shape.rank))) for root in reversed(roots)
+    ]
     seen = {*waiting}
     while waiting:
-        instruction, offsets = waiting.pop()
+        instruction, origins = waiting.pop()
         if is_input(instruction):
             continue
-        if instruction.opcode == "pad":
-            yield instruction, offsets
-        for operand in reversed(instruction.operands):
-            behind = _offsets_of_operand(instruction, operand, offsets, dims)
+        if instruction.opcode in ("pad", "concatenate"):
+            yield instruction, origins
+        for number, operand in enumerate(instruction.operands):
+            behind = _origins_of_operand(instruction, number, origins)
             if behind is not None and (operand, behind) not in seen:
                 seen.add((operand, behind))
                 waiting.append((operand, behind))
 
 
-def _offsets_of_operand(instruction: Instruction, operand: Instruction, offsets: Offsets, dims: Dims) -> Offsets | None:
-    parts = instruction.attributes.get("dimensions", ())
-    if instruction.opcode == "slice" and all(part.stride == 1 for part in parts):
-        return tuple(offset + part.start for offset, part in zip(offsets, parts, strict=True))
-    if instruction.opcode == "pad" and operand.shape.rank == len(dims) and not any(part.interior for part in parts):
-        return tuple(offset - part.low for offset, part in zip(offsets, parts, strict=True))
-    if Trait.ELEMENTWISE in instruction.spec.traits and operand.shape.dims == instruction.shape.dims:
-        return offsets
-    return (0,) * len(dims) if operand.shape.is_array and operand.shape.dims == dims else None
+def _origins_of_operand(instruction: Instruction, number: int, origins: Origins) -> Origins | None:
+    """Where an operand is read; None for what is read at places that nothing is known of."""
+    operand = instruction.operands[number].shape
+    if not operand.is_array or not operand.rank:
+        return None
+    match instruction.opcode:
+        case "slice":
+            parts = instruction.attributes["dimensions"]
+            return tuple(
+                _moved(at, part.start) if part.stride == 1 else None for at, part in zip(origins, parts, strict=True)
+            )
+        case "pad":
+            paddings = instruction.attributes["dimensions"]
+            return tuple(
+                None if padding.interior else _moved(at, -padding.low)
+                for at, padding in zip(origins, paddings, strict=True)
+            )
+        case "concatenate":
+            dimension = instruction.attributes["dimension"]
+            start = sum(before.shape.dims[dimension] for before in instruction.operands[:number])
+            return tuple(_moved(at, -start) if dim == dimension else at for dim, at in enumerate(origins))
+        case "reshape" | "bitcast":
+            return _reshaped(origins, instruction.shape.dims, operand.dims)
+        case "broadcast":
+            return tuple(origins[dim] for dim in instruction.attributes["dimensions"])
+        case "transpose":
+            permutation = instruction.attributes["permutation"]
+            return tuple(origins[permutation.index(dim)] for dim in range(operand.rank))
+        case "reverse":
+            turned = instruction.attributes["dimensions"]
+            return tuple(None if dim in turned else at for dim, at in enumerate(origins))
+    return origins if Trait.ELEMENTWISE in instruction.spec.traits and operand.dims == instruction.shape.dims else None
+
+
+def _reshaped(origins: Origins, dims: Dims, operand_dims: Dims) -> Origins | None:
+    """Through a reshape that only adds and drops dimensions of one element."""
+    if [size for size in dims if size != 1] != [size for size in operand_dims if size != 1]:
+        return None
+    kept = iter(at for at, size in zip(origins, dims, strict=True) if size != 1)
+    return tuple(None if size == 1 else next(kept) for size in operand_dims)
+
+
+def _moved(origin: Origin | None, offset: int) -> Origin | None:
+    return None if origin is None else Origin(origin.dim, origin.offset + offset)
 
 
 def emit_padded_row(
@@ -85,15 +145,20 @@ def emit_padded_row(
     step: RowStep,
     interior: Interior,
     past_caches: PastCaches | None = None,
+    *,
+    is_long: bool = False,
 ) -> None:
     """The inner loop over one row. The last vector of a part overlaps the one before it, or another part.
 
-    With `past_caches`, the vectors of the inside lie as that says."""
+    With `past_caches`, the vectors of the inside lie as that says. Where the code of a step `is_long`, rows outside
+    share theirs with the ends of those inside."""
     outer = RowWalk.as_they_lie(shape).outer_positions(k, shape, row)
     inner, size = inner_dim(shape), inner_size(shape)
     inside = [_is_within(k, outer[dim], positions) for dim, positions in interior.items() if dim != inner]
+    is_inside = functools.reduce(k.and_, inside, k.const(I1, 1))
     bounded = {dim: at._replace(bounds=interior.get(dim)) for dim, at in outer.items()}
     along = interior.get(inner, range(size))
+    shares_ends = is_long and past_caches is None and len(along) < size
 
     def edge(begin: int, end: int, distance: int) -> None:
         """`distance` from the only vector to one that has no element of the inside."""
@@ -106,21 +171,34 @@ def emit_padded_row(
         if begin < end:
             strip(k, k.const(I64, begin), k.const(I64, end), lanes, at_edge, overlapping=True)
 
-    def with_elements() -> list[Value]:
-        if along.start:
+    def with_elements() -> None:
+        if along.start and not shares_ends:
             edge(0, max(along.start, lanes), along.start - lanes)
         part = along if past_caches is not None else _between_edges(along, lanes, size)
         emit_part(k, shape, row, bounded, part, lanes, step, overlapping=True, past_caches=past_caches)
-        if along.stop < size:
+        if along.stop < size and not shares_ends:
             begin = min(along.stop, size - lanes)
             edge(begin, size, along.stop - begin)
-        return []
 
-    def any_row() -> list[Value]:
+    def any_row() -> None:
         emit_part(k, shape, row, outer, range(size), lanes, step, overlapping=True, past_caches=past_caches)
-        return []
 
-    k.if_else(functools.reduce(k.and_, inside, k.const(I1, 1)), with_elements, any_row)
+    if not shares_ends:
+        k.if_else(is_inside, with_elements, any_row)
+        return
+    with k.if_(is_inside):
+        with_elements()
+    whole = k.const(I64, size)
+    first_end = k.select(is_inside, max(along.start, lanes) if along.start else 0, whole)
+    second = k.select(is_inside, min(along.stop, size - lanes) if along.stop < size else size, whole)
+
+    def anywhere(ix: Indexing, position: Value) -> None:
+        step(ix, place_in_row(shape, outer, ix.along_lanes(position)), None)
+
+    with k.loop(0, 2) as ends:
+        is_second = k.compare("ne", ends.index, 0)
+        begin, end = k.select(is_second, second, 0), k.select(is_second, whole, first_end)
+        strip(k, begin, end, lanes, anywhere, overlapping=True)
 
 
 def _between_edges(along: range, lanes: int, size: int) -> range:
