@@ -61,7 +61,7 @@ def _rng(a: Operand, b: Operand, shape: Shape, distribution: RandomDistribution)
 
 
 @op_function("rng-bit-generator")
-def RngBitGenerator(algorithm: Any, initial_state: XlaOp, shape: Shape) -> XlaOp:
+def RngBitGenerator(algorithm: RandomAlgorithm | str | int, initial_state: XlaOp, shape: Shape) -> XlaOp:
     """Random bits from a state: a pair of the state to go on with and an array of `shape`.
 
     The algorithm is Threefry, with a state of u64[2], or Philox, with u64[2] or u64[3]; the default is Philox."""

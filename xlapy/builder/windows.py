@@ -11,7 +11,7 @@ from xlapy.builder.arguments import Integers, as_int, as_ints, as_list, describe
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.contractions import as_precision
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, Operands, as_handle, as_op, as_ops, builder_of, listed
 from xlapy.builder.regions import computation_of, fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
@@ -41,8 +41,8 @@ _KINDS = {"SAME": Padding.SAME, "VALID": Padding.VALID, "KSAME": Padding.SAME, "
 
 @op_function("reduce-window")
 def ReduceWindow(
-    operands: Any,
-    init_values: Any,
+    operands: Operands,
+    init_values: Operands,
     computation: ComputationLike,
     window_dimensions: Integers,
     window_strides: Integers | None = None,
@@ -54,13 +54,11 @@ def ReduceWindow(
 
     Operands and initial values are lists, or one of each. Padding and the holes of `base_dilations` hold the initial
     value, which takes part."""
-    many = isinstance(operands, (list, tuple))
-    listed = as_list(operands, "the operands") if many else [operands]
-    inits = as_list(init_values, "the initial values") if isinstance(init_values, (list, tuple)) else [init_values]
-    if not listed:
+    inits = listed(init_values)
+    if not listed(operands):
         raise ShapeError("ReduceWindow.B1", "nothing to reduce")
-    builder = builder_of(*listed)
-    arrays = as_ops(builder, listed)
+    builder = builder_of(operands)
+    arrays = as_ops(builder, listed(operands))
     if len(inits) != len(arrays):
         raise ShapeError("ReduceWindow.B1", f"{len(inits)} initial values are given for {len(arrays)} operands")
     shapes = [require_array(array) for array in arrays]
@@ -76,8 +74,8 @@ def ReduceWindow(
 
 @op_function()
 def ReduceWindowWithGeneralPadding(
-    operands: Any,
-    init_values: Any,
+    operands: Operands,
+    init_values: Operands,
     computation: ComputationLike,
     window_dimensions: Integers,
     window_strides: Integers,
