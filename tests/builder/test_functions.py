@@ -318,10 +318,47 @@ def test_the_alternative_forms() -> None:
     assert ops.Compare(x, x, "lt", "totalorder").shape.type.name == "pred"
 
 
+def test_lists_of_numbers_may_be_arrays() -> None:
+    builder = XlaBuilder("arrays")
+    x = builder.parameter(0, Shape.array(np.float32, (4, 6)))
+    image = x.reshape(np.array([1, 1, 4, 6]))
+    kernel = np.ones((1, 1, 2, 2), np.float32)
+    padding = np.array([[1, 1], [0, 2]])
+    assert x.pad(0, np.array([[1, 1, 0], [0, 0, 1]])).shape.dims == (6, 11)
+    assert image.conv_with_general_padding(kernel, np.array([1, 1]), padding).shape.dims == (1, 1, 5, 7)
+    assert x.reduce_window(0, ops.Add, np.array([2, 2]), padding=padding).shape.dims == (5, 7)
+    assert x.dynamic_reshape([4, 6], np.array([4, 6]), np.array([True, False])).shape.dynamic == (True, False)
+    groups = np.array([[0, 1], [2, 3]])
+    made = x.all_reduce(ops.Add, groups), x.all_gather(0, 2, groups), x.all_to_all(0, 0, 2, groups)
+    for value in (
+        *made,
+        x.cross_replica_sum(np.array([0, 0, 1, 1])),
+        x.cross_replica_sum([np.int64(n // 2) for n in range(4)]),
+    ):
+        assert value.instruction.attributes["replica_groups"].groups == ((0, 1), (2, 3))
+    permuted = x.collective_permute(np.array([[0, 1], [1, 0]]))
+    assert permuted.instruction.attributes["source_target_pairs"].pairs == ((0, 1), (1, 0))
+
+
+def test_choices_go_by_names_in_any_case() -> None:
+    builder = XlaBuilder("choices")
+    x = builder.parameter(0, Shape.array("F32", (4,)))
+    state = builder.constant(np.array([1, 2], np.uint64))
+    assert x.fft("rfft", (4,)).shape.dims == (3,)
+    assert x.astype("BF16").shape == x.astype("bf16").shape
+    for name in ("threefry", "three_fry", "RNG_THREE_FRY"):
+        bits = ops.RngBitGenerator(name, state, Shape.array("U8", (3,)))
+        assert str(bits.instruction.attributes["algorithm"]) == "rng_three_fry"
+
+
 def test_what_the_alternative_forms_lack() -> None:
     x = XlaBuilder("forms").parameter(0, Shape.array(np.float32, (4,)))
     with pytest.raises(ArgumentError, match=r"Reshape: no sizes are given; Reshape\(x, \(\)\) makes a scalar"):
         ops.Reshape(x)
+    with pytest.raises(ArgumentError, match=r"Iota: it takes a Shape, .*; tuple \(2, 3\) has no element type"):
+        ops.Iota(x.builder, (2, 3), 0)
+    with pytest.raises(ArgumentError, match="Call: the first argument is the builder, not function Neg"):
+        ops.Call(ops.Neg, [x])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="Conditional: nothing chooses a branch; it takes a predicate"):
         ops.Conditional(branch_computations=[ops.Neg], branch_operands=[x])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list
+from xlapy.builder.arguments import as_flag, as_int, as_ints, as_rows
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.communication import channel_number, check_stated
 from xlapy.builder.op import XlaOp
@@ -123,8 +123,8 @@ def as_replica_groups(groups: Any) -> ReplicaGroups:
     """Groups of process ids, from a ReplicaGroups, lists of ids, or protos with `replica_ids`."""
     if isinstance(groups, ReplicaGroups):
         return groups
-    listed = as_list(() if groups is None else groups, "replica_groups")
-    members = (getattr(group, "replica_ids", group) for group in listed)
+    rows = as_rows(() if groups is None else groups, "replica_groups")
+    members = (getattr(group, "replica_ids", group) for group in rows)
     return ReplicaGroups(tuple(as_ints(ids, "a replica group") for ids in members))
 
 
@@ -353,7 +353,7 @@ def _permute(opcode: str, operand: Operands, source_target_pairs: Any, channel_i
 def _pairs(given: Any) -> SourceTargetPairs:
     if isinstance(given, SourceTargetPairs):
         return given
-    pairs = [as_ints(pair, "a pair") for pair in as_list(given, "source_target_pairs")]
+    pairs = [as_ints(pair, "a pair") for pair in as_rows(given, "source_target_pairs")]
     if any(len(pair) != 2 for pair in pairs):
         raise ArgumentError(f"source_target_pairs lists pairs (source, target), not {pairs}")
     return SourceTargetPairs(tuple((source, target) for source, target in pairs))
@@ -404,9 +404,9 @@ def _optional_channel(channel_id: Any) -> int | None:
 @op_function()
 def CrossReplicaSum(operand: Operands, replica_groups: Any = ()) -> XlaOp:
     """AllReduce with addition. `replica_groups` may also be a flat list: the group of each replica."""
-    groups = replica_groups
-    if isinstance(groups, (list, tuple)) and groups and all(isinstance(group, int) for group in groups):
-        groups = _grouped(groups)
+    groups = as_replica_groups(replica_groups)
+    if groups.groups and groups is not replica_groups and all(hasattr(group, "__index__") for group in replica_groups):
+        groups = as_replica_groups(_grouped([group for (group,) in groups.groups]))
     return AllReduce(operand, _sum, groups)
 
 

@@ -83,8 +83,8 @@ def as_algorithm(given: Any) -> RandomAlgorithm:
         return given
     algorithms = list(RandomAlgorithm)
     name = getattr(given, "name", given)
-    text = (name if isinstance(name, str) else spelled(name)).lower().removeprefix("rng_")
+    text = (name if isinstance(name, str) else spelled(name)).lower().removeprefix("rng_").replace("_", "")
     for number, algorithm in enumerate(algorithms):
-        if text in (algorithm.name.lower(), str(number)):
+        if text in (algorithm.name.lower().replace("_", ""), str(number)):
             return algorithm
     raise ArgumentError(f"{described(given)} is not a random algorithm: {', '.join(map(str, algorithms))}")

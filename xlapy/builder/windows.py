@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from xlapy.builder.arguments import Integers, as_int, as_ints, as_list, described
+from xlapy.builder.arguments import Integers, as_int, as_ints, as_rows, described
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.contractions import as_precision
 from xlapy.builder.op import XlaOp
@@ -374,9 +374,11 @@ def _pairs(
         return [(0, 0)] * len(dims)
     if kind is Padding.SAME:
         return [_same(size, part) for size, part in zip(dims, parts, strict=True)]
-    pairs = [as_ints(pair, "padding") for pair in as_list(padding, "padding")]
+    pairs = [as_ints(pair, "padding") for pair in as_rows(padding, "padding")]
     if len(pairs) != len(dims) or any(len(pair) != 2 for pair in pairs):
-        raise ShapeError(rule, f"padding {padding} is not a (low, high) pair for each of {len(dims)} dimensions")
+        raise ShapeError(
+            rule, f"padding {described(padding)} is not a (low, high) pair for each of {len(dims)} dimensions"
+        )
     return [(pair[0], pair[1]) for pair in pairs]
 
 
