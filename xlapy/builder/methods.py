@@ -70,12 +70,13 @@ def methods() -> Iterator[tuple[type, str, Callable[..., Any]]]:
         owner = OWNERS.get(next(iter(inspect.signature(function).parameters.values())).annotation)
         if owner is None:
             continue
-        for method in (_snake_case(name), *FURTHER_NAMES.get(name, ())):
+        for method in (snake_case(name), *FURTHER_NAMES.get(name, ())):
             if not keyword.iskeyword(method):
                 yield owner, method, function
     yield XlaOp, "reduce", reductions.Reduce  # its second form begins with the operand
     yield XlaOp, "sort", ordering.Sort  # its older forms do
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
+    """The name of the method of a function: reduce_scatter, of ReduceScatter."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
