@@ -115,6 +115,9 @@ def _module_of_message(source: bytes) -> HloModule:
     try:
         module: HloModule = late("xlapy.hlo.proto").module_from_bytes(source)
     except ParseError:
+        other = next((what for beginning, what in _OTHER_FILES.items() if source.startswith(beginning)), None)
+        if other is not None:
+            raise ParseError(f"this is no program: it is {other}") from None
         if _MLIR_BYTECODE not in source:
             raise
         raise ParseError(
@@ -123,6 +126,16 @@ def _module_of_message(source: bytes) -> HloModule:
         ) from None
     return module
 
+
+_OTHER_FILES = {
+    b"\x93NUMPY": "an array that numpy has saved",
+    b"PK\x03\x04": "a zip archive, as of arrays that numpy has saved",
+    b"\x1f\x8b": "compressed by gzip",
+    b"\x7fELF": "machine code",
+    b"\xff\xfe": "text in UTF-16, where programs are in UTF-8",
+    b"\xfe\xff": "text in UTF-16, where programs are in UTF-8",
+}
+"""What files that are given by mistake begin with, and what they are."""
 
 _MLIR_BYTECODE = b"ML\xefR"
 """What a program begins with among the parts of an artifact."""

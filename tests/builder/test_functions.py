@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import get_overloads
 
 import numpy as np
 import pytest
 
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
+from xlapy.builder.methods import methods
+from xlapy.builder.other_names import KEYWORDS_ELSEWHERE
 from xlapy.builder.registry import FUNCTIONS, NOT_RECORDED, RECORDED_BY
-from xlapy.hlo.attributes import DotDimensionNumbers, Precision
+from xlapy.hlo.attributes import DotDimensionNumbers, Precision, ScatterDimensionNumbers
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError
 
@@ -113,6 +117,78 @@ def test_signatures(name: str) -> None:
     assert " ".join(inspect.signature(FUNCTIONS[name]).parameters) == SIGNATURES[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "theirs", "ours"),
+    [(name, theirs, ours) for name, names in KEYWORDS_ELSEWHERE.items() for theirs, ours in names.items()],
+)
+def test_other_names_of_parameters_stand_for_parameters(name: str, theirs: str, ours: str) -> None:
+    function = FUNCTIONS[name]
+    forms = get_overloads(function) or [function]
+    parameters = {parameter for form in forms for parameter in inspect.signature(form).parameters}
+    assert ours in parameters
+    assert theirs not in parameters
+
+
+def test_functions_take_other_names_of_parameters() -> None:
+    builder = XlaBuilder("names")
+    x = builder.parameter(0, Shape.array(np.float32, (4,)))
+    i = builder.constant(0)
+    numbers = ScatterDimensionNumbers((), (0,), (0,), 0)
+    add_both = lambda a, b, c, d: (a + c, b + d)  # noqa: E731
+    window = {"window_dimensions": (2,), "window_strides": (1,), "base_dilations": (1,), "window_dilations": (1,)}
+    window["padding"] = [(0, 0)]
+    for made, shape in [
+        (ops.Iota(builder, type=np.int32, size=3), "s32[3]"),
+        (ops.OptimizationBarrier(arg=x), "f32[4]"),
+        (ops.NextAfter(**{"from": x, "to": 0.0}), "f32[4]"),
+        (
+            ops.Scatter(
+                inputs=[x, x], scatter_indices=i, updates=[1, 2], update_computation=add_both, dimension_numbers=numbers
+            ),
+            "(f32[4], f32[4])",
+        ),
+        (ops.ReduceWindowWithGeneralPadding(operand=x, init_value=0, computation=ops.Add, **window), "f32[3]"),
+        (ops.Reduce(operand=x, init_value=0, computation=ops.Add, dimensions=[0]), "f32[]"),
+        (x.reduce(init_value=0, computation=ops.Add, dimensions=[0]), "f32[]"),
+        (ops.Sort(operand=x, dimension=0), "f32[4]"),
+        (ops.Sort(keys=x, values=x), "(f32[4], f32[4])"),
+        (ops.Broadcast(x, broadcast_sizes=(2,)), "f32[2,4]"),
+        (ops.RngNormal(mean=0.0, sigma=builder.constant(1.0), shape=x.shape), "f32[4]"),
+    ]:
+        assert str(made.shape) == shape
+    with pytest.raises(ArgumentError, match="Scatter: there are two values for 'input'"):
+        ops.Scatter(input=x, inputs=x)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (ops.Add, r"Add: missing a required argument: 'rhs'; it takes \(lhs, rhs, broadcast_dimensions\)"),
+        (lambda x: ops.Exp(x, 1), r"Exp: too many positional arguments; it takes \(operand\)"),
+        (
+            lambda x: x.sort(dimensions=0),
+            r"Sort: there is no argument 'dimensions'; it takes \(keys, .*\); did you mean 'dimension'",
+        ),
+        (
+            lambda x: x.builder.parameter(1),
+            r"parameter: missing a required argument: 'shape'; it takes \(parameter_number, ",
+        ),
+    ],
+)
+def test_calls_with_other_arguments_are_refused_at_the_users_line(call: Callable[..., object], told: str) -> None:
+    x = XlaBuilder("calls").parameter(0, Shape.array(np.float32, (4,)))
+    with pytest.raises(ArgumentError, match=told) as caught:
+        call(x)
+    assert "test_functions.py" in caught.value.where
+
+
+def test_errors_of_what_users_hand_over_pass_through() -> None:
+    x = XlaBuilder("calls").parameter(0, Shape.array(np.float32, (4,)))
+    with pytest.raises(TypeError, match="exactly one argument") as caught:
+        x.reduce(0, lambda a, b: len(), (0,))  # type: ignore[call-arg]
+    assert not isinstance(caught.value, ArgumentError)
+
+
 UNARY = (
     *("Not", "PopulationCount", "Clz", "Exp", "Expm1", "Floor", "Ceil", "Round", "RoundNearestEven", "Log", "Log1p"),
     *("Sign", "Cos", "Sin", "Tan", "Tanh", "IsFinite", "Neg", "Sqrt", "Rsqrt", "Cbrt", "Square", "Reciprocal", "Abs"),
@@ -160,13 +236,20 @@ def test_functions_are_methods() -> None:
     assert isinstance(builder.tuple([x]), XlaOp)
 
 
-def test_every_function_is_a_method_of_one_class() -> None:
-    lacking = []
-    for name in FUNCTIONS:
-        bound = [owner for owner in (XlaOp, XlaBuilder) if FUNCTIONS[name] in vars(owner).values()]
-        if not bound and name not in ("While", "Concatenate", "Concat", "And", "Or", "Not", "Parameter", "Clamp"):
-            lacking.append(name)
-    assert not lacking
+def test_functions_that_are_no_methods_begin_with_no_operand() -> None:
+    bound = [*vars(XlaOp).values(), *vars(XlaBuilder).values()]
+    assert {name for name in FUNCTIONS if FUNCTIONS[name] not in bound} == {
+        *("Concat", "Concatenate"),  # a list
+        *("While", "RngBitGenerator", "ApproxTopKReductionOutputSize"),  # a computation, a choice, a number
+        *("Parameter", "Clamp"),  # the classes have methods of their own
+    }
+
+
+def test_functions_that_are_methods_begin_with_their_class() -> None:
+    for owner, name, function in methods():
+        first = next(iter(inspect.signature(function).parameters.values()))
+        kinds = {XlaBuilder: ("XlaBuilder",), XlaOp: ("XlaOp", "Operand", "Operands", "Operand | None")}
+        assert first.annotation in kinds[owner] or name in ("reduce", "sort"), name  # which have a form for each class
 
 
 def test_padding_in_its_spellings() -> None:
@@ -235,10 +318,47 @@ def test_the_alternative_forms() -> None:
     assert ops.Compare(x, x, "lt", "totalorder").shape.type.name == "pred"
 
 
+def test_lists_of_numbers_may_be_arrays() -> None:
+    builder = XlaBuilder("arrays")
+    x = builder.parameter(0, Shape.array(np.float32, (4, 6)))
+    image = x.reshape(np.array([1, 1, 4, 6]))
+    kernel = np.ones((1, 1, 2, 2), np.float32)
+    padding = np.array([[1, 1], [0, 2]])
+    assert x.pad(0, np.array([[1, 1, 0], [0, 0, 1]])).shape.dims == (6, 11)
+    assert image.conv_with_general_padding(kernel, np.array([1, 1]), padding).shape.dims == (1, 1, 5, 7)
+    assert x.reduce_window(0, ops.Add, np.array([2, 2]), padding=padding).shape.dims == (5, 7)
+    assert x.dynamic_reshape([4, 6], np.array([4, 6]), np.array([True, False])).shape.dynamic == (True, False)
+    groups = np.array([[0, 1], [2, 3]])
+    made = x.all_reduce(ops.Add, groups), x.all_gather(0, 2, groups), x.all_to_all(0, 0, 2, groups)
+    for value in (
+        *made,
+        x.cross_replica_sum(np.array([0, 0, 1, 1])),
+        x.cross_replica_sum([np.int64(n // 2) for n in range(4)]),
+    ):
+        assert value.instruction.attributes["replica_groups"].groups == ((0, 1), (2, 3))
+    permuted = x.collective_permute(np.array([[0, 1], [1, 0]]))
+    assert permuted.instruction.attributes["source_target_pairs"].pairs == ((0, 1), (1, 0))
+
+
+def test_choices_go_by_names_in_any_case() -> None:
+    builder = XlaBuilder("choices")
+    x = builder.parameter(0, Shape.array("F32", (4,)))
+    state = builder.constant(np.array([1, 2], np.uint64))
+    assert x.fft("rfft", (4,)).shape.dims == (3,)
+    assert x.astype("BF16").shape == x.astype("bf16").shape
+    for name in ("threefry", "three_fry", "RNG_THREE_FRY"):
+        bits = ops.RngBitGenerator(name, state, Shape.array("U8", (3,)))
+        assert str(bits.instruction.attributes["algorithm"]) == "rng_three_fry"
+
+
 def test_what_the_alternative_forms_lack() -> None:
     x = XlaBuilder("forms").parameter(0, Shape.array(np.float32, (4,)))
     with pytest.raises(ArgumentError, match=r"Reshape: no sizes are given; Reshape\(x, \(\)\) makes a scalar"):
         ops.Reshape(x)
+    with pytest.raises(ArgumentError, match=r"Iota: it takes a Shape, .*; tuple \(2, 3\) has no element type"):
+        ops.Iota(x.builder, (2, 3), 0)
+    with pytest.raises(ArgumentError, match="Call: the first argument is the builder, not function Neg"):
+        ops.Call(ops.Neg, [x])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="Conditional: nothing chooses a branch; it takes a predicate"):
         ops.Conditional(branch_computations=[ops.Neg], branch_operands=[x])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import assert_type
 
@@ -65,6 +66,32 @@ def test_what_is_no_method_is_an_error_of_types_too() -> None:
         x.tanh(1)  # type: ignore[call-arg]
     with pytest.raises((ArgumentError, ShapeError)):
         x.reshape(2.5)  # type: ignore[arg-type]
+
+
+def test_operands_are_handles_scalars_and_arrays() -> None:
+    """For type checkers as at run time: what is refused there needs no program to be seen here."""
+    builder = XlaBuilder("typed")
+    x = builder.parameter(0, VECTOR)
+    for made in (
+        x + 1,
+        x + 1.5,
+        x + np.ones(6, np.float32),
+        x + np.float32(2),
+        x.reduce(np.float32(0), add, [0]),
+        builder.reduce([x, np.ones(6, np.int32)], [0, 0], lambda a, b, c, d: (a + c, b + d), (0,))[0],
+        x.select_and_scatter(ops.Ge, (2,), (2,), "valid", np.ones(3, np.float32), 0, add),
+    ):
+        assert_type(made, XlaOp)
+    refused: list[Callable[[], XlaOp]] = [
+        lambda: x + "1",  # type: ignore[operator]
+        lambda: x.max([1.0, 2.0]),  # type: ignore[arg-type]
+        lambda: ops.Add(x, None),  # type: ignore[arg-type]
+        lambda: x.clamp("low", 1.0),  # type: ignore[arg-type]
+        lambda: ops.Select(x > 0, x, print),  # type: ignore[arg-type]
+    ]
+    for record in refused:
+        with pytest.raises(ArgumentError):
+            record()
 
 
 def test_both_forms_of_reduce_and_sort_have_types() -> None:

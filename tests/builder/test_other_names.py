@@ -33,6 +33,8 @@ def test_functions_that_are_named_exist(name: str) -> None:
         (matrix(), "T", "x.transpose()"),
         (matrix(), "dtype", "x.shape.type.dtype"),
         (matrix(), "sum", "ops.Reduce"),
+        (matrix(), "rng_bit_generator", "ops.RngBitGenerator"),
+        (matrix(), "iota", "ops.Iota"),
         (XlaBuilder("b"), "Add", "ops.Add is a function"),
         (XlaBuilder("b"), "add", "x.add"),
         (xlapy, "jit", "xlapy.jax.jit"),

@@ -374,6 +374,8 @@ def test_check_looks_at_all_files(program: str, wrong: str, capsys: Capture) -> 
         ("run FILE --sead 3", "unrecognized arguments: --sead 3; did you mean '--seed'?"),
         ("opt FILE --unitl=dce", "unrecognized arguments: --unitl=dce; did you mean '--until'?"),
         ("cache --info FILE", "unrecognized arguments: FILE\n"),
+        ("run FILE x.npy y.npy", "unrecognized arguments: x.npy y.npy; arrays are given by --input x.npy y.npy"),
+        ("check FILE --inputs x.npy", "unrecognized arguments: --inputs"),
     ],
 )
 def test_a_misspelt_word_on_the_command_line(line: str, meant: str, capsys: Capture) -> None:
@@ -381,6 +383,25 @@ def test_a_misspelt_word_on_the_command_line(line: str, meant: str, capsys: Capt
         main(line.split())
     assert caught.value.code == 2
     assert meant in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("beginning", "told"),
+    [
+        (b"\x93NUMPY\x01\0", "an array that numpy has saved"),
+        (b"PK\x03\x04\x14\0", "a zip archive"),
+        (b"\x1f\x8b\x08\0", "compressed by gzip"),
+        (b"\x7fELF\x02\x01", "machine code"),
+        ("HloModule m".encode("utf-16"), "text in UTF-16"),
+    ],
+)
+def test_files_of_other_kinds_are_called_by_their_names(
+    beginning: bytes, told: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(beginning + bytes(100))
+    assert main(["check", str(path)]) == 1
+    assert f"this is no program: it is {told}" in capsys.readouterr().err
 
 
 def test_an_input_that_holds_no_arrays(program: str, capsys: Capture) -> None:
@@ -462,8 +483,14 @@ def test_ops_tells_all_of_an_operation_by_any_of_its_names(name: str, capsys: Ca
 
 
 def test_ops_tells_what_a_function_made_of_others_says(capsys: Capture) -> None:
-    assert main(["ops", "Collapse"]) == 0
-    assert "Consecutive dimensions made into one." in capsys.readouterr().out
+    for name in ("Collapse", "collapse"):
+        assert main(["ops", name]) == 0
+        assert "Consecutive dimensions made into one." in capsys.readouterr().out
+
+
+def test_ops_knows_methods_by_their_names(capsys: Capture) -> None:
+    assert main(["ops", "dot_general"]) == 0
+    assert capsys.readouterr().out.startswith("### dot\n")
 
 
 def test_ops_names_what_may_have_been_meant(capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,6 +81,11 @@ def as_list(values: Any, what: str) -> Sequence[Any]:
     return values
 
 
+def as_rows(values: Any, what: str) -> Sequence[Any]:
+    """A compile-time list of lists or of descriptions, or an array of numpy for its rows."""
+    return values.tolist() if isinstance(values, np.ndarray) and values.ndim else as_list(values, what)
+
+
 def as_ints(values: Any, what: str) -> tuple[int, ...]:
     """A compile-time list of integers; one integer counts as a list of one, None as an empty list."""
     if values is None:
@@ -97,6 +103,8 @@ def as_shape(value: Any, what: str) -> Shape:
 
 def described(value: Any) -> str:
     """A wrong argument as an error shows it."""
+    if inspect.isroutine(value):
+        return f"function {value.__name__}"
     return (
         _abbreviated(value)
         if value is None or isinstance(value, (bool, int, float, complex))

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list
+from xlapy.builder.arguments import as_flag, as_int, as_ints, as_rows
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.communication import channel_number, check_stated
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
+from xlapy.builder.operands import Operand, Operands, as_handle, as_op, builder_of
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import Reshape, Transpose, require_array
@@ -27,7 +27,7 @@ from xlapy.support.errors import ArgumentError, ShapeError
 
 @op_function("all-reduce")
 def AllReduce(
-    operand: Any,
+    operand: Operands,
     computation: ComputationLike,
     replica_groups: Any = (),
     channel_id: Any = None,
@@ -62,7 +62,7 @@ def _by_type(builder: XlaBuilder, arrays: Sequence[XlaOp], reduce: Callable[[lis
 
 @op_function("all-reduce-start")
 def AllReduceStart(
-    operand: Any,
+    operand: Operands,
     computation: ComputationLike,
     replica_groups: Any = (),
     channel_id: Any = None,
@@ -81,7 +81,7 @@ def AllReduceDone(started: XlaOp) -> XlaOp:
     return as_handle(started).builder.record("all-reduce-done", [started])
 
 
-def _arrays_of(builder: XlaBuilder, operand: Any) -> tuple[list[XlaOp], bool]:
+def _arrays_of(builder: XlaBuilder, operand: Operands) -> tuple[list[XlaOp], bool]:
     """The operands of a collective, and whether they were given as a tuple or a list."""
     if isinstance(operand, (list, tuple)):
         return [as_op(builder, array) for array in operand], True
@@ -123,14 +123,14 @@ def as_replica_groups(groups: Any) -> ReplicaGroups:
     """Groups of process ids, from a ReplicaGroups, lists of ids, or protos with `replica_ids`."""
     if isinstance(groups, ReplicaGroups):
         return groups
-    listed = as_list(() if groups is None else groups, "replica_groups")
-    members = (getattr(group, "replica_ids", group) for group in listed)
+    rows = as_rows(() if groups is None else groups, "replica_groups")
+    members = (getattr(group, "replica_ids", group) for group in rows)
     return ReplicaGroups(tuple(as_ints(ids, "a replica group") for ids in members))
 
 
 @op_function("all-gather")
 def AllGather(
-    operand: Any,
+    operand: Operands,
     all_gather_dimension: int,
     shard_count: int,
     replica_groups: Any = (),
@@ -147,7 +147,7 @@ def AllGather(
 
 @op_function("all-gather-start")
 def AllGatherStart(
-    operand: Any,
+    operand: Operands,
     all_gather_dimension: int,
     shard_count: int,
     replica_groups: Any = (),
@@ -159,7 +159,7 @@ def AllGatherStart(
     return _all_gather("all-gather-start", operand, all_gather_dimension, shard_count, meeting)
 
 
-def _all_gather(opcode: str, operand: Any, dimension: int, shard_count: int, meeting: Mapping[str, Any]) -> XlaOp:
+def _all_gather(opcode: str, operand: Operands, dimension: int, shard_count: int, meeting: Mapping[str, Any]) -> XlaOp:
     count = _shard_count("AllGather", shard_count)
 
     def gathered(shape: Shape, dimension: int) -> Shape:
@@ -176,7 +176,7 @@ def AllGatherDone(started: XlaOp) -> XlaOp:
 
 @op_function("reduce-scatter")
 def ReduceScatter(
-    operand: Any,
+    operand: Operands,
     computation: ComputationLike,
     scatter_dimension: int,
     shard_count: int,
@@ -194,7 +194,7 @@ def ReduceScatter(
 
 @op_function("reduce-scatter-start")
 def ReduceScatterStart(
-    operand: Any,
+    operand: Operands,
     computation: ComputationLike,
     scatter_dimension: int,
     shard_count: int,
@@ -209,7 +209,7 @@ def ReduceScatterStart(
 
 def _reduce_scatter(
     opcode: str,
-    operand: Any,
+    operand: Operands,
     computation: ComputationLike,
     dimension: int,
     shard_count: int,
@@ -242,7 +242,7 @@ def _shard_count(name: str, shard_count: int) -> int:
 
 def _resized(
     opcode: str,
-    operand: Any,
+    operand: Operands,
     dimension: int,
     resize: Callable[[Shape, int], Shape],
     called: Sequence[Computation],
@@ -305,7 +305,7 @@ def _moved_blocks(array: XlaOp, source: int, target: int, count: int) -> XlaOp:
 
 
 @op_function()
-def AllToAllTuple(operands: Any, replica_groups: Any = (), layout: Any = None, channel_id: Any = None) -> XlaOp:
+def AllToAllTuple(operands: Operands, replica_groups: Any = (), layout: Any = None, channel_id: Any = None) -> XlaOp:
     """The k-th process of a group gets the k-th operand of everybody, as a tuple."""
     builder = builder_of(operands)
     arrays, _ = _arrays_of(builder, operands)
@@ -327,7 +327,9 @@ def AllToAllDone(started: XlaOp) -> XlaOp:
 
 
 @op_function("collective-permute")
-def CollectivePermute(operand: Any, source_target_pairs: Any, channel_id: Any = None, inplace: bool = False) -> XlaOp:
+def CollectivePermute(
+    operand: Operands, source_target_pairs: Any, channel_id: Any = None, inplace: bool = False
+) -> XlaOp:
     """Sends the operand from the source to the target of each pair; who is no target gets zeros.
 
     Several operands, a tuple or a list, give a tuple. Buffers are ours to share, so `inplace` is not read."""
@@ -335,12 +337,12 @@ def CollectivePermute(operand: Any, source_target_pairs: Any, channel_id: Any = 
 
 
 @op_function("collective-permute-start")
-def CollectivePermuteStart(operand: Any, source_target_pairs: Any, channel_id: Any = None) -> XlaOp:
+def CollectivePermuteStart(operand: Operands, source_target_pairs: Any, channel_id: Any = None) -> XlaOp:
     """Begins a CollectivePermute; its result is for CollectivePermuteDone."""
     return _permute("collective-permute-start", operand, source_target_pairs, channel_id)
 
 
-def _permute(opcode: str, operand: Any, source_target_pairs: Any, channel_id: Any) -> XlaOp:
+def _permute(opcode: str, operand: Operands, source_target_pairs: Any, channel_id: Any) -> XlaOp:
     builder = builder_of(operand)
     arrays, _ = _arrays_of(builder, operand)
     return builder.record(
@@ -351,7 +353,7 @@ def _permute(opcode: str, operand: Any, source_target_pairs: Any, channel_id: An
 def _pairs(given: Any) -> SourceTargetPairs:
     if isinstance(given, SourceTargetPairs):
         return given
-    pairs = [as_ints(pair, "a pair") for pair in as_list(given, "source_target_pairs")]
+    pairs = [as_ints(pair, "a pair") for pair in as_rows(given, "source_target_pairs")]
     if any(len(pair) != 2 for pair in pairs):
         raise ArgumentError(f"source_target_pairs lists pairs (source, target), not {pairs}")
     return SourceTargetPairs(tuple((source, target) for source, target in pairs))
@@ -365,25 +367,25 @@ def CollectivePermuteDone(started: XlaOp) -> XlaOp:
 
 @op_function()
 def MultiCollectivePermute(
-    operands: Any, source_target_pairs: Any, channel_id: Any = None, inplace: bool = False
+    operands: Operands, source_target_pairs: Any, channel_id: Any = None, inplace: bool = False
 ) -> XlaOp:
     """CollectivePermute of several arrays at once; the result is a tuple."""
     return CollectivePermute(operands, source_target_pairs, channel_id, inplace)
 
 
 @op_function("collective-broadcast")
-def CollectiveBroadcast(operand: Any, replica_groups: Any = (), channel_id: Any = None) -> XlaOp:
+def CollectiveBroadcast(operand: Operands, replica_groups: Any = (), channel_id: Any = None) -> XlaOp:
     """Everybody in a group gets the operand of its first process; who is in no group gets zeros."""
     return _collective_broadcast("collective-broadcast", operand, replica_groups, channel_id)
 
 
 @op_function("collective-broadcast-start")
-def CollectiveBroadcastStart(operand: Any, replica_groups: Any = (), channel_id: Any = None) -> XlaOp:
+def CollectiveBroadcastStart(operand: Operands, replica_groups: Any = (), channel_id: Any = None) -> XlaOp:
     """Begins a CollectiveBroadcast; its result is for CollectiveBroadcastDone."""
     return _collective_broadcast("collective-broadcast-start", operand, replica_groups, channel_id)
 
 
-def _collective_broadcast(opcode: str, operand: Any, replica_groups: Any, channel_id: Any) -> XlaOp:
+def _collective_broadcast(opcode: str, operand: Operands, replica_groups: Any, channel_id: Any) -> XlaOp:
     builder = builder_of(operand)
     arrays, _ = _arrays_of(builder, operand)
     return builder.record(opcode, arrays, **_meeting(replica_groups, channel_id))
@@ -400,11 +402,11 @@ def _optional_channel(channel_id: Any) -> int | None:
 
 
 @op_function()
-def CrossReplicaSum(operand: Any, replica_groups: Any = ()) -> XlaOp:
+def CrossReplicaSum(operand: Operands, replica_groups: Any = ()) -> XlaOp:
     """AllReduce with addition. `replica_groups` may also be a flat list: the group of each replica."""
-    groups = replica_groups
-    if isinstance(groups, (list, tuple)) and groups and all(isinstance(group, int) for group in groups):
-        groups = _grouped(groups)
+    groups = as_replica_groups(replica_groups)
+    if groups.groups and groups is not replica_groups and all(hasattr(group, "__index__") for group in replica_groups):
+        groups = as_replica_groups(_grouped([group for (group,) in groups.groups]))
     return AllReduce(operand, _sum, groups)
 
 

@@ -212,7 +212,7 @@ def _channel_of(context: XlaOp) -> dict[str, Any]:
     """The channel of the send or recv that returned `context`."""
     attributes = context.instruction.attributes
     if not attributes.keys() >= _OF_A_CHANNEL:
-        raise ArgumentError(f"{context!r} is not what Send or Recv returned")
+        raise ArgumentError(f"{described(context)} is not what Send or Recv returned")
     return {name: attributes[name] for name in _OF_A_CHANNEL}
 
 
@@ -392,7 +392,7 @@ def _api_version(given: Any) -> CustomCallApiVersion:
     for number, version in enumerate(versions, start=1):
         if name in (number, version.value, version.name):
             return version
-    raise ArgumentError(f"{given!r} is not an API version: {', '.join(version.value for version in versions)}")
+    raise ArgumentError(f"{described(given)} is not an API version: {', '.join(version.value for version in versions)}")
 
 
 def _alias(pair: Any) -> OutputOperandAlias:
@@ -401,7 +401,9 @@ def _alias(pair: Any) -> OutputOperandAlias:
     try:
         output_index, (operand, operand_index) = pair
     except (TypeError, ValueError):
-        raise ArgumentError(f"an alias is (output index, (operand number, operand index)), not {pair!r}") from None
+        raise ArgumentError(
+            f"an alias is (output index, (operand number, operand index)), not {described(pair)}"
+        ) from None
     return OutputOperandAlias(_index(output_index), as_int(operand, "an operand number"), _index(operand_index))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xlapy.builder.arguments import as_ints
+from xlapy.builder.arguments import as_ints, described
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_ops, builder_of
 from xlapy.builder.registry import op_function
@@ -78,7 +78,7 @@ def _dimension_numbers(given: Any) -> DotDimensionNumbers:
     except (TypeError, ValueError):
         raise ArgumentError(
             "dimension_numbers are a DotDimensionNumbers, or ((lhs contracting, rhs contracting), "
-            f"(lhs batch, rhs batch)), not {given!r}"
+            f"(lhs batch, rhs batch)), not {described(given)}"
         ) from None
     lists = (lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
     return DotDimensionNumbers(*(as_ints(numbers, "dimension numbers") for numbers in lists))
@@ -93,4 +93,4 @@ def as_precision(config: Any) -> tuple[Precision, ...]:
     try:
         return tuple(Precision(getattr(one, "name", str(one)).lower()) for one in listed)
     except ValueError:
-        raise ArgumentError(f"a precision is 'default', 'high' or 'highest', not {config!r}") from None
+        raise ArgumentError(f"a precision is 'default', 'high' or 'highest', not {described(config)}") from None

@@ -49,9 +49,6 @@ def Conditional(selector: Operand | None = None, *arguments: Any, **named: Any) 
     `Conditional(predicate, true_operand, true_computation, false_operand, false_computation)` chooses by pred[];
     `Conditional(branch_index, branch_computations, branch_operands)` by s32[], where the last branch serves every index
     out of range. Operands may be structures, as for While."""
-    for name in ("predicate", "branch_index"):
-        if selector is None and not arguments:
-            selector = named.pop(name, None)
     if selector is None:
         raise ArgumentError(
             "nothing chooses a branch; it takes a predicate of type pred[], or a branch_index of type s32[]"

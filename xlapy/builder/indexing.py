@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from xlapy.builder.arguments import Integers, as_flag, as_int, as_ints, described
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, Operands, as_op, as_ops, builder_of, listed
 from xlapy.builder.regions import fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
@@ -20,7 +20,7 @@ Numbers = TypeVar("Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
 
 
 @op_function("dynamic-slice")
-def DynamicSlice(operand: Operand, start_indices: Any, slice_sizes: Integers) -> XlaOp:
+def DynamicSlice(operand: Operand, start_indices: Operands, slice_sizes: Integers) -> XlaOp:
     """The slice of `slice_sizes` at `start_indices`, moved inward until it fits.
 
     The starts are a list of scalars, one for each dimension, or one vector of them."""
@@ -32,7 +32,7 @@ def DynamicSlice(operand: Operand, start_indices: Any, slice_sizes: Integers) ->
 
 
 @op_function("dynamic-update-slice")
-def DynamicUpdateSlice(operand: Operand, update: Operand, start_indices: Any) -> XlaOp:
+def DynamicUpdateSlice(operand: Operand, update: Operand, start_indices: Operands) -> XlaOp:
     """The operand with `update` written at `start_indices`, moved inward until it fits."""
     builder = builder_of(operand, update, start_indices)
     source = as_op(builder, operand)
@@ -41,11 +41,11 @@ def DynamicUpdateSlice(operand: Operand, update: Operand, start_indices: Any) ->
     return builder.record("dynamic-update-slice", [source, written, *starts])
 
 
-def _starts(builder: XlaBuilder, operand: XlaOp, start_indices: Any, rule: str) -> list[XlaOp]:
+def _starts(builder: XlaBuilder, operand: XlaOp, start_indices: Operands, rule: str) -> list[XlaOp]:
     """The start of each dimension as a scalar; those of a vector are sliced out of it."""
     if isinstance(start_indices, (list, tuple)):
         return as_ops(builder, start_indices)
-    vector = as_op(builder, start_indices)
+    (vector,) = as_ops(builder, listed(start_indices))
     shape = vector.shape
     if shape.rank != 1 or not shape.is_array or shape.dims[0] != operand.shape.rank:
         raise ShapeError(
@@ -84,9 +84,9 @@ def Gather(
 
 @op_function("scatter")
 def Scatter(
-    input: Any,
+    input: Operands,
     scatter_indices: Operand,
-    updates: Any,
+    updates: Operands,
     update_computation: ComputationLike,
     dimension_numbers: Any,
     indices_are_sorted: bool = False,
@@ -97,10 +97,10 @@ def Scatter(
     The computation gets the present elements, then the updates. Window elements that lie outside are skipped.
     `dimension_numbers` is a ScatterDimensionNumbers, or anything with its fields."""
     builder = builder_of(input, scatter_indices, updates)
-    arrays = as_ops(builder, input if isinstance(input, (list, tuple)) else [input])
+    arrays = as_ops(builder, listed(input))
     if not arrays:
         raise ShapeError("Scatter.B1", "nothing to scatter into")
-    written = updates if isinstance(updates, (list, tuple)) else [updates]
+    written = listed(updates)
     if len(written) != len(arrays):
         raise ShapeError("Scatter.B1", f"{len(written)} updates are given for {len(arrays)} inputs")
     elements = [require_array(array).type for array in arrays]

@@ -71,6 +71,6 @@ def as_enumerator(value: Any, kind: type[Enumerator], first: int = 0) -> Enumera
     members = list(kind)
     if name is None and isinstance(value, int) and first <= value < first + len(members):
         return members[value - first]
-    if name not in kind.__members__:
+    if str(name).upper() not in kind.__members__:
         raise ArgumentError(f"expected one of {', '.join(kind.__members__)}, got {described(value)}")
-    return kind[str(name)]
+    return kind[str(name).upper()]

@@ -9,7 +9,7 @@ from typing import Any
 from xlapy.builder.arguments import Integers
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand
+from xlapy.builder.operands import Operand, Operands
 from xlapy.builder.windows import Padding, PaddingLike
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType, CustomCallApiVersion, Transpose
 from xlapy.hlo.shape import Shape
@@ -82,12 +82,6 @@ class OpMethods:
         """Begins an AllToAll that cuts and concatenates along one dimension; its result is for AllToAllDone."""
     def all_to_all_tuple(self, replica_groups: Any = (), layout: Any = None, channel_id: Any = None) -> XlaOp:
         """The k-th process of a group gets the k-th operand of everybody, as a tuple."""
-    def approx_top_k_reduction_output_size(
-        self, rank: int, top_k: int, recall_target: float, aggregate_to_topk: bool = True, input_size_override: int = -1
-    ) -> tuple[int, int]:
-        """How many elements ApproxTopK leaves of `input_size`, and how often it halves them to get there (-1: until
-        `top_k` are left). Of elements that fall into m bins at random, the best k all survive with the probability
-        `recall_target` where m = (1 - k) / log(recall_target)."""
     def asin(self) -> XlaOp:
         """Element by element: arc sine."""
     def asinh(self) -> XlaOp:
@@ -250,9 +244,9 @@ class OpMethods:
         self, dim_sizes: Sequence[Operand], new_size_bounds: Sequence[int], dims_are_dynamic: Sequence[bool]
     ) -> XlaOp:
         """Reshape to sizes that are scalars s32 of the program, one per dimension and at most the bounds."""
-    def dynamic_slice(self, start_indices: Any, slice_sizes: Integers) -> XlaOp:
+    def dynamic_slice(self, start_indices: Operands, slice_sizes: Integers) -> XlaOp:
         """The slice of `slice_sizes` at `start_indices`, moved inward until it fits."""
-    def dynamic_update_slice(self, update: Operand, start_indices: Any) -> XlaOp:
+    def dynamic_update_slice(self, update: Operand, start_indices: Operands) -> XlaOp:
         """The operand with `update` written at `start_indices`, moved inward until it fits."""
     def eigh(
         self, lower: bool = True, max_iter: int = 15, epsilon: float = 1e-05, sort_eigenvalues: bool = True
@@ -394,7 +388,7 @@ class OpMethods:
         """Receives data of `shape` from the host, after `token`. The result is (data, token)."""
     def recv_with_token(self, shape: Shape, handle: Any) -> XlaOp:
         """Receives data of `shape` from a channel, after `token`. The result is (data, token)."""
-    def reduce(self, init_value: Operand, computation: ComputationLike, dimensions: Integers, /) -> XlaOp:
+    def reduce(self, init_value: Operand, computation: ComputationLike, dimensions_to_reduce: Integers) -> XlaOp:
         """Folds dimensions with `computation`, from initial values: `Reduce(builder, operands, init_values,
         computation, dimensions)`, or `Reduce(operand, init_value, computation, dimensions)` for one operand."""
     def reduce_all(self, init_value: Operand, computation: ComputationLike) -> XlaOp:
@@ -430,7 +424,7 @@ class OpMethods:
         """Begins a ReduceScatter; its result is for ReduceScatterDone."""
     def reduce_window(
         self,
-        init_values: Any,
+        init_values: Operands,
         computation: ComputationLike,
         window_dimensions: Integers,
         window_strides: Integers | None = None,
@@ -441,7 +435,7 @@ class OpMethods:
         """Folds the elements of a sliding window with `computation`, at each of its positions."""
     def reduce_window_with_general_padding(
         self,
-        init_values: Any,
+        init_values: Operands,
         computation: ComputationLike,
         window_dimensions: Integers,
         window_strides: Integers,
@@ -465,8 +459,6 @@ class OpMethods:
         """The operand with the order along `dimensions` reversed."""
     def rng_bernoulli(self, shape: Shape) -> XlaOp:
         """1 with probability `mean`, else 0, as u32. The mean is an f32."""
-    def rng_bit_generator(self, initial_state: XlaOp, shape: Shape) -> XlaOp:
-        """Random bits from a state: a pair of the state to go on with and an array of `shape`."""
     def rng_normal(self, sigma: Operand, shape: Shape) -> XlaOp:
         """Numbers that are normally distributed, with mean `mu` and standard deviation `sigma`."""
     def rng_uniform(self, b: Operand, shape: Shape) -> XlaOp:
@@ -480,7 +472,7 @@ class OpMethods:
     def scatter(
         self,
         scatter_indices: Operand,
-        updates: Any,
+        updates: Operands,
         update_computation: ComputationLike,
         dimension_numbers: Any,
         indices_are_sorted: bool = False,
@@ -541,8 +533,7 @@ class OpMethods:
         """Slice along one dimension, whole in the others."""
     def sort(
         self,
-        values: Any = None,
-        /,
+        values: Operands | None = None,
         comparator: ComputationLike | None = None,
         dimension: int = -1,
         is_stable: bool = False,
@@ -597,8 +588,8 @@ class BuilderMethods:
         """A token that waits for all of `tokens`."""
     def approx_top_k(
         self,
-        operands: Any,
-        init_values: Any,
+        operands: Sequence[Operand],
+        init_values: Sequence[Operand],
         top_k: int,
         reduction_dim: int,
         comparator: ComputationLike,
@@ -611,8 +602,8 @@ class BuilderMethods:
         ApproxTopKReductionOutputSize says."""
     def approx_top_k_fallback(
         self,
-        operands: Any,
-        init_values: Any,
+        operands: Sequence[Operand],
+        init_values: Sequence[Operand],
         top_k: int,
         reduction_dim: int,
         comparator: ComputationLike,
@@ -707,7 +698,7 @@ class BuilderMethods:
     def recv(self, shape: Shape, channel: Any) -> XlaOp:
         """Receives data of `shape` from a channel."""
     def reduce(
-        self, operands: Any, init_values: Any, computation: ComputationLike, dimensions_to_reduce: Integers
+        self, operands: Operands, init_values: Operands, computation: ComputationLike, dimensions_to_reduce: Integers
     ) -> XlaOp:
         """Folds dimensions with `computation`, from initial values: `Reduce(builder, operands, init_values,
         computation, dimensions)`, or `Reduce(operand, init_value, computation, dimensions)` for one operand."""
@@ -717,7 +708,11 @@ class BuilderMethods:
         """The key and the counter of the running program's own random numbers, as u64[2]; each execution gets
         others."""
     def sort(
-        self, operands: Any, comparator: ComputationLike | None = None, dimension: int = -1, is_stable: bool = False
+        self,
+        operands: Operands,
+        comparator: ComputationLike | None = None,
+        dimension: int = -1,
+        is_stable: bool = False,
     ) -> XlaOp:
         """Sorts along a dimension: `Sort(builder, operands, comparator, dimension, is_stable)`, or in the older forms
         `Sort(operand, dimension=...)` and `Sort(keys, values, dimension=...)`."""

@@ -1,7 +1,7 @@
 """The methods of `XlaOp` and `XlaBuilder`, made from the op functions.
 
-A function whose first parameter is the builder becomes a method of `XlaBuilder`; any other one a method of `XlaOp`, its
-first operand being the object: ops.ConcatInDim(b, ...) is b.concat_in_dim(...), ops.Reshape(x, ...) is x.reshape(...).
+A function whose first parameter is the builder becomes a method of `XlaBuilder`, one that begins with an operand a
+method of `XlaOp`: ops.ConcatInDim(b, ...) is b.concat_in_dim(...), ops.Reshape(x, ...) is x.reshape(...).
 """
 
 from __future__ import annotations
@@ -43,8 +43,15 @@ FURTHER_NAMES: dict[str, tuple[str, ...]] = {
 }
 """Names that a method has besides that of its function."""
 
-NO_METHOD = ("While", "Concatenate", "Concat")
-"""Functions whose first parameter is a computation or a list."""
+OWNERS: dict[str, type] = {
+    "XlaBuilder": XlaBuilder,
+    "XlaOp": XlaOp,
+    "Operand": XlaOp,
+    "Operand | None": XlaOp,
+    "Operands": XlaOp,
+}
+"""The class that a function is a method of, by what its first parameter is: of none if that is a list, a number, a
+computation."""
 
 
 def attach_methods() -> None:
@@ -59,17 +66,17 @@ def attach_methods() -> None:
 def methods() -> Iterator[tuple[type, str, Callable[..., Any]]]:
     """Class, name and function of each method. Where the class has something of that name, it keeps it."""
     for name in FUNCTIONS:
-        if name in NO_METHOD:
-            continue
         function = FUNCTIONS[name]
-        first = next(iter(inspect.signature(function).parameters))
-        owner = XlaBuilder if first == "builder" else XlaOp
-        for method in (_snake_case(name), *FURTHER_NAMES.get(name, ())):
+        owner = OWNERS.get(next(iter(inspect.signature(function).parameters.values())).annotation)
+        if owner is None:
+            continue
+        for method in (snake_case(name), *FURTHER_NAMES.get(name, ())):
             if not keyword.iskeyword(method):
                 yield owner, method, function
     yield XlaOp, "reduce", reductions.Reduce  # its second form begins with the operand
     yield XlaOp, "sort", ordering.Sort  # its older forms do
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
+    """The name of the method of a function: reduce_scatter, of ReduceScatter."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

@@ -9,7 +9,7 @@ import numpy as np
 
 from xlapy.builder.other_names import hint_for_value
 from xlapy.builder.places import user_line
-from xlapy.builder.registry import OPERATORS
+from xlapy.builder.registry import FUNCTIONS, OPERATORS
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError
@@ -17,6 +17,7 @@ from xlapy.support.errors import ArgumentError
 if TYPE_CHECKING:
     from xlapy.builder.builder import XlaBuilder
     from xlapy.builder.method_types import OpMethods
+    from xlapy.builder.operands import Operand
 else:
     OpMethods = object  # those of `methods.attach_methods`, which only checkers and editors read
 
@@ -48,52 +49,52 @@ class XlaOp(OpMethods):
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> XlaOp:
+    def __add__(self, other: Operand) -> XlaOp:
         return _operate("add", self, other)
 
-    def __radd__(self, other: Any) -> XlaOp:
+    def __radd__(self, other: Operand) -> XlaOp:
         return _operate("add", other, self)
 
-    def __sub__(self, other: Any) -> XlaOp:
+    def __sub__(self, other: Operand) -> XlaOp:
         return _operate("sub", self, other)
 
-    def __rsub__(self, other: Any) -> XlaOp:
+    def __rsub__(self, other: Operand) -> XlaOp:
         return _operate("sub", other, self)
 
-    def __mul__(self, other: Any) -> XlaOp:
+    def __mul__(self, other: Operand) -> XlaOp:
         return _operate("mul", self, other)
 
-    def __rmul__(self, other: Any) -> XlaOp:
+    def __rmul__(self, other: Operand) -> XlaOp:
         return _operate("mul", other, self)
 
-    def __truediv__(self, other: Any) -> XlaOp:
+    def __truediv__(self, other: Operand) -> XlaOp:
         return _operate("truediv", self, other)
 
-    def __rtruediv__(self, other: Any) -> XlaOp:
+    def __rtruediv__(self, other: Operand) -> XlaOp:
         return _operate("truediv", other, self)
 
-    def __floordiv__(self, other: Any) -> XlaOp:
+    def __floordiv__(self, other: Operand) -> XlaOp:
         return _operate("floordiv", self, other)
 
-    def __rfloordiv__(self, other: Any) -> XlaOp:
+    def __rfloordiv__(self, other: Operand) -> XlaOp:
         return _operate("floordiv", other, self)
 
-    def __mod__(self, other: Any) -> XlaOp:
+    def __mod__(self, other: Operand) -> XlaOp:
         return _operate("mod", self, other)
 
-    def __rmod__(self, other: Any) -> XlaOp:
+    def __rmod__(self, other: Operand) -> XlaOp:
         return _operate("mod", other, self)
 
-    def __pow__(self, other: Any) -> XlaOp:
+    def __pow__(self, other: Operand) -> XlaOp:
         return _operate("pow", self, other)
 
-    def __rpow__(self, other: Any) -> XlaOp:
+    def __rpow__(self, other: Operand) -> XlaOp:
         return _operate("pow", other, self)
 
-    def __matmul__(self, other: Any) -> XlaOp:
+    def __matmul__(self, other: Operand) -> XlaOp:
         return _operate("matmul", self, other)
 
-    def __rmatmul__(self, other: Any) -> XlaOp:
+    def __rmatmul__(self, other: Operand) -> XlaOp:
         return _operate("matmul", other, self)
 
     def __neg__(self) -> XlaOp:
@@ -110,34 +111,34 @@ class XlaOp(OpMethods):
     def __invert__(self) -> XlaOp:
         return _operate("invert", self)
 
-    def __and__(self, other: Any) -> XlaOp:
+    def __and__(self, other: Operand) -> XlaOp:
         return _operate("and", self, other)
 
-    def __rand__(self, other: Any) -> XlaOp:
+    def __rand__(self, other: Operand) -> XlaOp:
         return _operate("and", other, self)
 
-    def __or__(self, other: Any) -> XlaOp:
+    def __or__(self, other: Operand) -> XlaOp:
         return _operate("or", self, other)
 
-    def __ror__(self, other: Any) -> XlaOp:
+    def __ror__(self, other: Operand) -> XlaOp:
         return _operate("or", other, self)
 
-    def __xor__(self, other: Any) -> XlaOp:
+    def __xor__(self, other: Operand) -> XlaOp:
         return _operate("xor", self, other)
 
-    def __rxor__(self, other: Any) -> XlaOp:
+    def __rxor__(self, other: Operand) -> XlaOp:
         return _operate("xor", other, self)
 
-    def __lshift__(self, other: Any) -> XlaOp:
+    def __lshift__(self, other: Operand) -> XlaOp:
         return _operate("lshift", self, other)
 
-    def __rlshift__(self, other: Any) -> XlaOp:
+    def __rlshift__(self, other: Operand) -> XlaOp:
         return _operate("lshift", other, self)
 
-    def __rshift__(self, other: Any) -> XlaOp:
+    def __rshift__(self, other: Operand) -> XlaOp:
         return _operate("rshift", self, other)
 
-    def __rrshift__(self, other: Any) -> XlaOp:
+    def __rrshift__(self, other: Operand) -> XlaOp:
         return _operate("rshift", other, self)
 
     # -- comparison ------------------------------------------------------------------------------------------------
@@ -148,21 +149,21 @@ class XlaOp(OpMethods):
     def __ne__(self, other: object) -> XlaOp:  # type: ignore[override]
         return _operate("ne", self, other)
 
-    def __lt__(self, other: Any) -> XlaOp:
+    def __lt__(self, other: Operand) -> XlaOp:
         return _operate("lt", self, other)
 
-    def __le__(self, other: Any) -> XlaOp:
+    def __le__(self, other: Operand) -> XlaOp:
         return _operate("le", self, other)
 
-    def __gt__(self, other: Any) -> XlaOp:
+    def __gt__(self, other: Operand) -> XlaOp:
         return _operate("gt", self, other)
 
-    def __ge__(self, other: Any) -> XlaOp:
+    def __ge__(self, other: Operand) -> XlaOp:
         return _operate("ge", self, other)
 
     __hash__ = object.__hash__
 
-    def clamp(self, min: Any, max: Any) -> XlaOp:
+    def clamp(self, min: Operand, max: Operand) -> XlaOp:
         """`ops.Clamp(min, self, max)`; a bound is a scalar or has the dimensions of this value."""
         return _operate("clamp", self, min, max)
 
@@ -229,7 +230,7 @@ class XlaOp(OpMethods):
 
         def __getattr__(self, name: str) -> Any:
             """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
-            raise AttributeError(f"an XlaOp has no {name!r}{hint_for_value(name)}", name=name, obj=self)
+            raise AttributeError(f"an XlaOp has no {name!r}{hint_for_value(name, FUNCTIONS)}", name=name, obj=self)
 
 
 _NUMPY_OPERATORS = {

@@ -8,7 +8,7 @@ but nothing may turn into infinity). With nothing beside it, bool is pred, int i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,8 +20,21 @@ from xlapy.hlo.literal import Literal
 from xlapy.support.errors import ArgumentError, ShapeError
 from xlapy.support.given import array_of, is_python_scalar, represented
 
-Operand = Any
-"""An XlaOp, a Python scalar, a numpy array or scalar."""
+
+class ArrayLike(Protocol):
+    """An array or a scalar of numpy, of ml_dtypes, of another framework."""
+
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def shape(self) -> Any: ...
+
+
+Operand: TypeAlias = XlaOp | bool | int | float | complex | ArrayLike
+"""What stands for a value: a handle, a Python scalar, an array."""
+
+Operands: TypeAlias = Operand | Sequence[Operand]
+"""One operand, or several in a list."""
 
 
 # -- operands ------------------------------------------------------------------------------------------------------
@@ -62,9 +75,15 @@ def as_op(builder: XlaBuilder, value: Operand, like: ElementType | None = None) 
 
 def as_ops(builder: XlaBuilder, values: Sequence[Operand]) -> list[XlaOp]:
     """The operands as handles of one builder, Python scalars in the element type of the first that has one."""
-    listed = as_list(values, "the operands")
-    like = common_type(listed)
-    return [as_op(builder, value, like) for value in listed]
+    given = as_list(values, "the operands")
+    like = common_type(given)
+    return [as_op(builder, value, like) for value in given]
+
+
+def listed(operands: Operands) -> Sequence[Operand]:
+    """The operands as a list, where one may stand for itself."""
+    given: Any = operands
+    return given if isinstance(given, (list, tuple)) else [given]
 
 
 def common_type(values: Iterable[Operand]) -> ElementType | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import overload
 
-from xlapy.builder.arguments import as_flag, as_int, as_list, as_number, described
+from xlapy.builder.arguments import as_flag, as_int, as_list, as_number
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_ops
+from xlapy.builder.operands import Operand, Operands, as_handle, as_ops, listed
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import SliceInDim, require_array
@@ -20,10 +21,22 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
 
+def _sorted_keys(
+    keys: XlaOp,
+    values: Operands | None = None,
+    comparator: ComputationLike | None = None,
+    dimension: int = -1,
+    is_stable: bool = False,
+) -> XlaOp:
+    """Sort in its older forms."""
+    further = [] if values is None else listed(values)
+    return _sort(as_handle(keys).builder, [keys, *further], comparator, dimension, is_stable)
+
+
 @overload
 def Sort(
     builder: XlaBuilder,
-    operands: Any,
+    operands: Operands,
     comparator: ComputationLike | None = None,
     dimension: int = -1,
     is_stable: bool = False,
@@ -31,16 +44,15 @@ def Sort(
 @overload
 def Sort(
     keys: XlaOp,
-    values: Any = None,
-    /,
+    values: Operands | None = None,
     comparator: ComputationLike | None = None,
     dimension: int = -1,
     is_stable: bool = False,
 ) -> XlaOp: ...
-@op_function("sort")
+@op_function("sort", of_value=_sorted_keys)
 def Sort(
-    builder: XlaBuilder | XlaOp,
-    operands: Any = None,
+    builder: XlaBuilder,
+    operands: Operands,
     comparator: ComputationLike | None = None,
     dimension: int = -1,
     is_stable: bool = False,
@@ -50,13 +62,8 @@ def Sort(
 
     The comparator gets two elements of each operand, interleaved, and says whether the first come before the second.
     Without one, the first operand ascends, floats in total order. Several operands are moved alike and give a tuple."""
-    if isinstance(builder, XlaOp):
-        further = [] if operands is None else operands if isinstance(operands, (list, tuple)) else [operands]
-        return _sort(builder.builder, [builder, *further], comparator, dimension, is_stable)
-    if not isinstance(builder, XlaBuilder):
-        raise ArgumentError(f"the first argument is the builder or the operand, not {described(builder)}")
-    listed = [operands] if isinstance(operands, XlaOp) else as_list(operands, "the operands")
-    return _sort(builder, listed, comparator, dimension, is_stable)
+    arrays = [operands] if isinstance(operands, XlaOp) else as_list(operands, "the operands")
+    return _sort(builder, arrays, comparator, dimension, is_stable)
 
 
 @op_function()
@@ -66,7 +73,11 @@ def SortKeyVal(keys: Operand, values: Operand, dimension: int = -1) -> XlaOp:
 
 
 def _sort(
-    builder: XlaBuilder, operands: Any, comparator: ComputationLike | None, dimension: int, is_stable: bool
+    builder: XlaBuilder,
+    operands: Sequence[Operand],
+    comparator: ComputationLike | None,
+    dimension: int,
+    is_stable: bool,
 ) -> XlaOp:
     arrays = as_ops(builder, operands)
     if not arrays:
@@ -108,8 +119,8 @@ VECTOR_TILE, MATRIX_TILE = 1024, 128
 @op_function()
 def ApproxTopK(
     builder: XlaBuilder,
-    operands: Any,
-    init_values: Any,
+    operands: Sequence[Operand],
+    init_values: Sequence[Operand],
     top_k: int,
     reduction_dim: int,
     comparator: ComputationLike,
@@ -145,8 +156,8 @@ def ApproxTopK(
 @op_function()
 def ApproxTopKFallback(
     builder: XlaBuilder,
-    operands: Any,
-    init_values: Any,
+    operands: Sequence[Operand],
+    init_values: Sequence[Operand],
     top_k: int,
     reduction_dim: int,
     comparator: ComputationLike,

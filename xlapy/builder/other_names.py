@@ -1,4 +1,5 @@
-"""What people look for under the names that numpy and other frameworks have for it, and what to write here."""
+"""Names that things have elsewhere: of functions and values, with what to write here, and of parameters, which are
+taken as they are."""
 
 from __future__ import annotations
 
@@ -37,6 +38,35 @@ FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     "Zeros": "ops.Broadcast(ops.Constant(builder, np.float32(0)), sizes)",
 }
 
+KEYWORDS_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
+    "AfterAll": {"operands": "tokens"},
+    "AllGather": {"all_gather_dim": "all_gather_dimension", "replica_group_ids": "replica_groups"},
+    "AllReduce": {"replica_group_ids": "replica_groups"},
+    "Broadcast": {"broadcast_sizes": "sizes"},
+    "BroadcastInDim": {"out_dim_size": "shape"},
+    "Call": {"args": "operands"},
+    "Conditional": {"branch_index": "selector", "pred": "selector", "predicate": "selector"},
+    "CrossReplicaSum": {"replica_group_ids": "replica_groups"},
+    "CustomCall": {"args": "operands", "target_name": "call_target_name"},
+    "DynamicSlice": {"size_indices": "slice_sizes"},
+    "Gather": {"operand": "a"},
+    "GetTupleElement": {"tuple": "tuple_data"},
+    "Iota": {"type": "shape"},
+    "NextAfter": {"from": "start", "to": "end"},
+    "OptimizationBarrier": {"arg": "operand"},
+    "Reduce": {"dimensions": "dimensions_to_reduce"},
+    "ReduceScatter": {"replica_group_ids": "replica_groups", "scatter_dim": "scatter_dimension"},
+    "ReduceWindow": {"init_value": "init_values", "operand": "operands"},
+    "ReduceWindowWithGeneralPadding": {"init_value": "init_values", "operand": "operands"},
+    "RngBitGenerator": {"key": "initial_state"},
+    "RngNormal": {"mean": "mu"},
+    "Scatter": {"inputs": "input", "operand": "input", "operands": "input"},
+    "SetDimensionSize": {"size": "val"},
+    "Sort": {"key": "keys", "operand": "keys", "value": "values"},
+    "TopK": {"operand": "input"},
+}
+"""Parameters of op functions by the names that jaxlib's functions and XLA's documents have for them, and by ours."""
+
 _NO_VALUE = "what the program returns when it runs: xlapy.compile(builder.build(x))(*arrays)"
 
 _VALUES_ELSEWHERE: Mapping[str, str] = {
@@ -69,7 +99,7 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def hint_for_value(name: str) -> str:
-    """The same for a name that an array has elsewhere."""
+def hint_for_value(name: str, known: Iterable[str] = ()) -> str:
+    """The same for a name that an array has elsewhere, or that a function has which is no method."""
     found = _VALUES_ELSEWHERE.get(name)
-    return f": that is {found}" if found else hint_for_function(name)
+    return f": that is {found}" if found else hint_for_function(name, known)

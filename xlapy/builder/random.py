@@ -61,7 +61,7 @@ def _rng(a: Operand, b: Operand, shape: Shape, distribution: RandomDistribution)
 
 
 @op_function("rng-bit-generator")
-def RngBitGenerator(algorithm: Any, initial_state: XlaOp, shape: Shape) -> XlaOp:
+def RngBitGenerator(algorithm: RandomAlgorithm | str | int, initial_state: XlaOp, shape: Shape) -> XlaOp:
     """Random bits from a state: a pair of the state to go on with and an array of `shape`.
 
     The algorithm is Threefry, with a state of u64[2], or Philox, with u64[2] or u64[3]; the default is Philox."""
@@ -83,8 +83,8 @@ def as_algorithm(given: Any) -> RandomAlgorithm:
         return given
     algorithms = list(RandomAlgorithm)
     name = getattr(given, "name", given)
-    text = (name if isinstance(name, str) else spelled(name)).lower().removeprefix("rng_")
+    text = (name if isinstance(name, str) else spelled(name)).lower().removeprefix("rng_").replace("_", "")
     for number, algorithm in enumerate(algorithms):
-        if text in (algorithm.name.lower(), str(number)):
+        if text in (algorithm.name.lower().replace("_", ""), str(number)):
             return algorithm
     raise ArgumentError(f"{described(given)} is not a random algorithm: {', '.join(map(str, algorithms))}")

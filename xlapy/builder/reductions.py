@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
-from xlapy.builder.arguments import Integers, as_ints, as_list, described
+from xlapy.builder.arguments import Integers, as_ints, as_list
 from xlapy.builder.broadcasting import expand
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.control_flow import While
 from xlapy.builder.indexing import DynamicSlice, DynamicUpdateSlice
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_op, as_ops
+from xlapy.builder.operands import Operand, Operands, as_handle, as_op, as_ops, listed
 from xlapy.builder.regions import computation_of, fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import Reshape, require_array
@@ -22,41 +22,50 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
 
 
+def _reduced(
+    operand: XlaOp,
+    init_value: Operand,
+    computation: ComputationLike,
+    dimensions_to_reduce: Integers | None = None,
+) -> XlaOp:
+    """Reduce of one operand."""
+    if dimensions_to_reduce is None:
+        raise ArgumentError("the dimensions to fold are missing; x.reduce_all(init_value, computation) folds all")
+    dimensions = as_ints(dimensions_to_reduce, "dimensions")
+    return _reduce(as_handle(operand).builder, [operand], [init_value], computation, dimensions)
+
+
 @overload
 def Reduce(
     builder: XlaBuilder,
-    operands: Any,
-    init_values: Any,
+    operands: Operands,
+    init_values: Operands,
     computation: ComputationLike,
     dimensions_to_reduce: Integers,
 ) -> XlaOp: ...
 @overload
-def Reduce(operand: XlaOp, init_value: Operand, computation: ComputationLike, dimensions: Integers, /) -> XlaOp: ...
-@op_function("reduce")
 def Reduce(
-    builder: XlaBuilder | XlaOp,
-    operands: Any,
-    init_values: Any,
-    computation: Any = None,
+    operand: XlaOp, init_value: Operand, computation: ComputationLike, dimensions_to_reduce: Integers
+) -> XlaOp: ...
+@op_function("reduce", of_value=_reduced)
+def Reduce(
+    builder: XlaBuilder,
+    operands: Operands,
+    init_values: Operands,
+    computation: ComputationLike,
     dimensions_to_reduce: Integers | None = None,
 ) -> XlaOp:
     """Folds dimensions with `computation`, from initial values: `Reduce(builder, operands, init_values, computation,
     dimensions)`, or `Reduce(operand, init_value, computation, dimensions)` for one operand.
 
     A function gets the running values, then the elements, as scalars, and returns the new running values."""
-    if isinstance(builder, XlaOp):
-        if computation is None:
-            raise ArgumentError("the dimensions to fold are missing; x.reduce_all(init_value, computation) folds all")
-        return _reduce(builder.builder, [builder], [operands], init_values, as_ints(computation, "dimensions"))
-    if not isinstance(builder, XlaBuilder):
-        raise ArgumentError(f"the first argument is the builder or the operand, not {described(builder)}")
     if dimensions_to_reduce is None:
         raise ArgumentError(
             "the dimensions to fold are missing; ops.ReduceAll(operand, init_value, computation) folds all"
         )
-    arrays = [operands] if isinstance(operands, XlaOp) else operands
-    inits = init_values if isinstance(init_values, (list, tuple)) else [init_values]
-    return _reduce(builder, arrays, inits, computation, as_ints(dimensions_to_reduce, "dimensions"))
+    arrays = [operands] if isinstance(operands, XlaOp) else as_list(operands, "the operands")
+    dimensions = as_ints(dimensions_to_reduce, "dimensions")
+    return _reduce(builder, arrays, listed(init_values), computation, dimensions)
 
 
 @op_function()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from xlapy.builder.arguments import Integers, as_int, as_ints
+from xlapy.builder.arguments import Integers, as_int, as_ints, as_rows
 from xlapy.builder.broadcasting import expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
@@ -176,9 +176,7 @@ def Pad(operand: XlaOp, padding_value: Operand, padding_config: Any) -> XlaOp:
     builder = builder_of(operand, padding_value)
     source = as_op(builder, operand)
     value = as_op(builder, padding_value, source.shape.element_type)
-    dimensions = getattr(padding_config, "dimensions", padding_config)
-    if not isinstance(dimensions, (list, tuple)):
-        raise ArgumentError(f"padding_config is a list of (low, high, interior), not {padding_config!r}")
+    dimensions = as_rows(getattr(padding_config, "dimensions", padding_config), "padding_config")
     return builder.record("pad", [source, value], dimensions=tuple(map(_padding, dimensions)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.builder.arguments import as_flag, as_int, as_list
+from xlapy.builder.arguments import as_flag, as_int, as_list, as_rows, described
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
@@ -51,6 +51,8 @@ def Iota(builder: XlaBuilder, shape: Any, iota_dimension: int | None = None, *, 
         if iota_dimension is None:
             raise ArgumentError("Iota(builder, shape, iota_dimension) needs the dimension along which to count")
         return builder.record("iota", shape=shape, dimension=as_int(iota_dimension, "iota_dimension"))
+    if isinstance(shape, (list, tuple)):
+        raise ArgumentError(f"it takes a Shape, or an element type and a size; {described(shape)} has no element type")
     stated = iota_dimension if size is None else size
     if stated is None:
         raise ArgumentError("Iota(builder, element_type, size) needs the size, Iota(builder, shape, dimension) a Shape")
@@ -140,8 +142,8 @@ def DynamicReshape(
     The sizes must be those that the elements have room in; of a dynamic operand they follow from its own."""
     handle = as_handle(operand)
     builder, shape = handle.builder, require_array(handle)
-    bounds = [as_int(size, "a bound") for size in as_list(new_size_bounds, "new_size_bounds")]
-    flags = [as_flag(flag, "a flag of dims_are_dynamic") for flag in as_list(dims_are_dynamic, "dims_are_dynamic")]
+    bounds = [as_int(size, "a bound") for size in as_rows(new_size_bounds, "new_size_bounds")]
+    flags = [as_flag(flag, "a flag of dims_are_dynamic") for flag in as_rows(dims_are_dynamic, "dims_are_dynamic")]
     sizes = [as_op(builder, size, S32) for size in as_list(dim_sizes, "dim_sizes")]
     if any(bound < 0 for bound in bounds):
         raise ShapeError("DynamicReshape.bounds", f"a bound of {bounds} is negative")

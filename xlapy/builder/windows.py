@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from xlapy.builder.arguments import Integers, as_int, as_ints, as_list, described
+from xlapy.builder.arguments import Integers, as_int, as_ints, as_rows, described
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.contractions import as_precision
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, Operands, as_handle, as_op, as_ops, builder_of, listed
 from xlapy.builder.regions import computation_of, fold_computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
@@ -41,8 +41,8 @@ _KINDS = {"SAME": Padding.SAME, "VALID": Padding.VALID, "KSAME": Padding.SAME, "
 
 @op_function("reduce-window")
 def ReduceWindow(
-    operands: Any,
-    init_values: Any,
+    operands: Operands,
+    init_values: Operands,
     computation: ComputationLike,
     window_dimensions: Integers,
     window_strides: Integers | None = None,
@@ -54,13 +54,11 @@ def ReduceWindow(
 
     Operands and initial values are lists, or one of each. Padding and the holes of `base_dilations` hold the initial
     value, which takes part."""
-    many = isinstance(operands, (list, tuple))
-    listed = as_list(operands, "the operands") if many else [operands]
-    inits = as_list(init_values, "the initial values") if isinstance(init_values, (list, tuple)) else [init_values]
-    if not listed:
+    inits = listed(init_values)
+    if not listed(operands):
         raise ShapeError("ReduceWindow.B1", "nothing to reduce")
-    builder = builder_of(*listed)
-    arrays = as_ops(builder, listed)
+    builder = builder_of(operands)
+    arrays = as_ops(builder, listed(operands))
     if len(inits) != len(arrays):
         raise ShapeError("ReduceWindow.B1", f"{len(inits)} initial values are given for {len(arrays)} operands")
     shapes = [require_array(array) for array in arrays]
@@ -76,8 +74,8 @@ def ReduceWindow(
 
 @op_function()
 def ReduceWindowWithGeneralPadding(
-    operands: Any,
-    init_values: Any,
+    operands: Operands,
+    init_values: Operands,
     computation: ComputationLike,
     window_dimensions: Integers,
     window_strides: Integers,
@@ -376,9 +374,11 @@ def _pairs(
         return [(0, 0)] * len(dims)
     if kind is Padding.SAME:
         return [_same(size, part) for size, part in zip(dims, parts, strict=True)]
-    pairs = [as_ints(pair, "padding") for pair in as_list(padding, "padding")]
+    pairs = [as_ints(pair, "padding") for pair in as_rows(padding, "padding")]
     if len(pairs) != len(dims) or any(len(pair) != 2 for pair in pairs):
-        raise ShapeError(rule, f"padding {padding} is not a (low, high) pair for each of {len(dims)} dimensions")
+        raise ShapeError(
+            rule, f"padding {described(padding)} is not a (low, high) pair for each of {len(dims)} dimensions"
+        )
     return [(pair[0], pair[1]) for pair in pairs]
 
 

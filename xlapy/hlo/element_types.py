@@ -158,12 +158,15 @@ def is_element_type_name(name: str) -> bool:
 
 
 def element_type_of(dtype: Any) -> ElementType:
-    """The element type of a numpy dtype (or anything `np.dtype` takes), of HLO's name, or of an `ElementType` itself.
+    """The element type of a numpy dtype (or anything `np.dtype` takes), of HLO's name, of that in capitals, as XLA's
+    enumeration has it (F32, U8), or of an `ElementType` itself.
 
     Raises ArgumentError for what has no element type (strings, objects, records, None, which is f64 to numpy), and for
     the names that mean one thing to HLO and another to numpy ("u8": 8 bits or 8 bytes). Byte order is ignored."""
     if isinstance(dtype, ElementType):
         return dtype
+    if isinstance(dtype, str) and dtype.isupper() and dtype.lower() in _BY_NAME:
+        return _BY_NAME[dtype.lower()]
     if isinstance(dtype, str) and dtype in _BY_NAME:
         if dtype in _AMBIGUOUS:
             raise ArgumentError(

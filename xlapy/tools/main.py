@@ -84,5 +84,7 @@ def _parsed(
     if unknown:
         options = sorted(set(re.findall(r"--[\w-]+", commands[chosen.command].format_help())))
         near = next(filter(None, (suggestion(word.partition("=")[0], options) for word in unknown)), "")
+        if "--input" in options and unknown[0].endswith((".npy", ".npz")):
+            near = f"; arrays are given by --input {' '.join(unknown)}"
         commands[chosen.command].error(f"unrecognized arguments: {' '.join(unknown)}{near}")
     return chosen

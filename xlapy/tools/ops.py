@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from xlapy.builder.methods import snake_case
 from xlapy.builder.registry import FUNCTIONS, NOT_RECORDED, RECORDED_BY
 from xlapy.codegen.elements import ELEMENTS
 from xlapy.codegen.entry import HANDLERS, NO_CODE
@@ -87,10 +88,13 @@ def _described(name: str) -> Iterable[str]:
     specs: dict[str, OpSpec] = {}
     for spec in OPS.values():
         specs |= dict.fromkeys((*builder_names(spec), *stablehlo_names(spec), spec.python_name, spec.name), spec)
+    methods = {snake_case(function): function for function in FUNCTIONS}
+    if name not in specs:
+        name = methods.get(name, name)
     if name in specs:
         return section(specs[name])
     if name not in FUNCTIONS:
-        raise UnsupportedError(f"there is no operation {name!r}{suggestion(name, {*specs, *FUNCTIONS})}")
+        raise UnsupportedError(f"there is no operation {name!r}{suggestion(name, {*specs, *FUNCTIONS, *methods})}")
     function = FUNCTIONS[name]
     signature = str(inspect.signature(function)).replace("'", "")
     return f"### {name}", "", f"`{name}{signature}`", "", inspect.getdoc(function) or ""

@@ -46,37 +46,18 @@ __all__ = [
 ]
 
 
-OLD_KEYWORDS = {
-    "Conditional": {"branch_index": "selector", "predicate": "selector"},
-    "Iota": {"type": "shape"},
-    "NextAfter": {"from": "start", "to": "end"},
-    "OptimizationBarrier": {"arg": "operand"},
-    "ReduceWindowWithGeneralPadding": {"operand": "operands", "init_value": "init_values"},
-    "Scatter": {"inputs": "input"},
-}
-"""Parameters that have other names in xlapy, by function: the old one and xlapy's."""
-
-
 def _adapted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, taking wrapped builders, shapes, computations and element types, and old names of parameters.
+    """The function, taking wrapped builders, shapes, computations and element types.
 
     What newer releases say about the accuracy that is wanted is not read."""
-    names = OLD_KEYWORDS.get(function.__name__, {})
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("result_accuracy", None)
         given = (argument for argument in args if not isinstance(argument, ResultAccuracy))
-        return function(*map(unwrapped, given), **{names.get(name, name): unwrapped(kwargs[name]) for name in kwargs})
+        return function(*map(unwrapped, given), **{name: unwrapped(value) for name, value in kwargs.items()})
 
     return call
-
-
-def Reshape(operand: XlaOp, *sizes: Any, **named_sizes: Any) -> XlaOp:
-    """`Reshape(operand, new_sizes)`, or `Reshape(operand, dimensions, new_sizes)`; the sizes may go by their names."""
-    if not sizes and named_sizes.keys() == {"new_sizes"}:
-        return ops.Reshape(operand, named_sizes["new_sizes"])
-    return ops.Reshape(operand, *sizes, **named_sizes)
 
 
 def ReducePrecision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> XlaOp:

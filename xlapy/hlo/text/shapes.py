@@ -87,8 +87,7 @@ class ShapeReader:
         assert match is not None
         name, sizes, order, tiling = match.groups()
         if not is_element_type_name(name):
-            near = suggestion(name, [element_type.name for element_type in ALL])
-            raise lexer.error(f"there is no element type {name!r}{near}")
+            raise lexer.error(f"there is no element type {name!r}{_meant(name)}")
         dims: list[int] = []
         dynamic: list[bool] = []
         for size in sizes.split(",") if sizes.strip() else ():
@@ -111,6 +110,12 @@ class ShapeReader:
         if not dims and rank:
             return Layout(Layout.row_major(rank).minor_to_major, tiling or "")
         return Layout(dims, tiling or "")
+
+
+def _meant(name: str) -> str:
+    """The element type that numpy calls so, or those of names that are near."""
+    found = next((element_type.name for element_type in ALL if element_type.dtype.name == name), "")
+    return f": that is {found}" if found else suggestion(name, [element_type.name for element_type in ALL])
 
 
 def parse_shape(lexer: Lexer) -> Shape:
