@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +15,7 @@ from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import specialize_to
 from xlapy.options import CompileOptions
 from xlapy.support.errors import UnsupportedError
+from xlapy_runtime.process_lock import ProcessLock
 from xlapy_runtime.wording import counted
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class DynamicExecutable(Executable):
             if size == UNBOUNDED
         ]
         self._specialized: dict[Sizes, Executable] = {}
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self.__call__ = self._run_specialized
 
     def _source(self) -> HloModule:
@@ -66,7 +66,7 @@ class DynamicExecutable(Executable):
             return found
         module = specialize_to(self._module, arguments)  # raises for arguments that do not fit
         assert sizes is not None
-        with self._lock:
+        with self._lock.own():
             found = self._specialized.get(sizes)
             if found is None:
                 found = self._compile(module)

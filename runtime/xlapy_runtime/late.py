@@ -1,12 +1,27 @@
-"""Modules that most processes never need, imported when they are first asked for."""
+"""Modules that most processes never need, imported when they are first asked for.
+
+A fork waits for those that other threads are importing: in the child, a module whose import was begun by a thread that
+stayed behind would be locked for ever.
+"""
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import time
+from _thread import get_ident
 from typing import Any
 
 from xlapy_runtime.errors import ExecutionError
+
+_importing: set[int] = set()
+"""The threads that are importing a module here."""
+
+_PATIENCE_SECONDS = 10.0
+"""For how long a fork waits: an import may itself wait for what the thread that forks holds."""
+
+_NAP_SECONDS = 0.001
 
 
 def late(module: str) -> Any:
@@ -14,9 +29,41 @@ def late(module: str) -> Any:
 
     For what lies behind a question that is mostly answered without it: a program in the cache needs no compiler. All
     else is imported at the top of a file. Raises ExecutionError while Python shuts down, when nothing is imported."""
+    thread = get_ident()
+    if module in sys.modules or thread in _importing:
+        return _imported(module)
+    _importing.add(thread)
+    try:
+        return _imported(module)
+    finally:
+        _importing.discard(thread)
+
+
+def _imported(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
         if sys.meta_path is not None:
             raise
         raise ExecutionError(f"Python is shutting down and imports nothing, and this needs {module}") from None
+
+
+def others_import() -> bool:
+    """Whether another thread is importing a module here."""
+    return not _importing <= {get_ident()}
+
+
+def wait_for_imports() -> None:
+    """Waits until no other thread imports a module here, or has taken very long to."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while others_import() and time.monotonic() < end:
+        time.sleep(_NAP_SECONDS)
+
+
+def _forget_others() -> None:
+    """In a child there is one thread."""
+    _importing.intersection_update({get_ident()})
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=wait_for_imports, after_in_child=_forget_others)

@@ -22,6 +22,7 @@ import numpy as np
 
 from xlapy_runtime.calls import Buffers, RunningCall, Site
 from xlapy_runtime.errors import ArgumentError, ExecutionError, InternalError
+from xlapy_runtime.process_lock import ProcessLock
 from xlapy_runtime.program import ArraySpec, element_name
 from xlapy_runtime.typed_header import (
     BUFFER,
@@ -344,7 +345,7 @@ class TypedHandler:
         self._kept = _Kept()
         self._attributes = self._kept.attributes(site.attribute("typed_config", {}))
         self._states: dict[int, int] = {}
-        self._starting = threading.Lock()
+        self._starting = ProcessLock()
         self._has_started = False
         for handler in self._handlers.values():
             self._check_version(handler)
@@ -355,7 +356,7 @@ class TypedHandler:
 
     def __call__(self, call: RunningCall, buffers: Buffers) -> None:
         """Runs all stages but the first, which runs once."""
-        with self._starting:
+        with self._starting.own():
             if not self._has_started and Stage.INSTANTIATE in self._handlers:
                 self._run(Stage.INSTANTIATE, call, self._states, ())
                 weakref.finalize(self, _delete, dict(self._states), Stage.INSTANTIATE).atexit = False

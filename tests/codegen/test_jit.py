@@ -11,6 +11,7 @@ import pytest
 from llvmlite.binding import ffi
 
 from tests.support.forks import works_in_a_child
+from tests.support.fresh import printed_by
 from xlapy.codegen.jit import Optimization, emit_assembly, emit_object
 from xlapy.codegen.object_cache import compiler_version
 from xlapy.codegen.target import host_target, reference_target
@@ -148,3 +149,40 @@ def test_a_child_compiles_that_was_forked_while_another_thread_used_llvm() -> No
     thread.join()
     assert has_worked
     emit_object(ADD_ONE, host_target())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_signal_handler_that_raises_during_a_fork_does_not_leave_llvm_locked() -> None:
+    """What it raises ended a function of Python, before this had released the lock. The signal comes while there is no
+    such function, so that its handler runs as soon as there is one."""
+    script = """
+        import ctypes, functools, os, signal, sys, threading
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        sys.unraisablehook = lambda _: None
+        signal.signal(signal.SIGUSR1, interrupt)
+        raised = functools.partial(getattr(ctypes.CDLL(None), "raise"), signal.SIGUSR1.value)
+        os.register_at_fork(after_in_parent=raised)
+        import xlapy_runtime.llvm_lock
+        from llvmlite.binding import ffi
+        try:
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            for _ in range(1000):
+                pass
+        except KeyboardInterrupt:
+            print("interrupted")
+        took_it = []
+
+        def take():
+            took_it.append(ffi.lib._lock._lock.acquire(timeout=5))
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join()
+        print(took_it)
+    """
+    assert printed_by(script).split("\n")[-1] == "[True]"

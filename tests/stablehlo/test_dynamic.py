@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Any
 
 import jax
@@ -14,8 +16,11 @@ from jaxlib.mlir import ir
 
 import xlapy
 from tests.stablehlo.structure import opcodes, structure
+from tests.support.forks import works_in_a_child
 from xlapy import stablehlo
+from xlapy.hlo.graph import HloModule
 from xlapy.hlo.specialize import specialize_to
+from xlapy.specialized import DynamicExecutable
 from xlapy.support.errors import ArgumentError, ParseError, ShapeError, UnsupportedError
 
 RANDOM = np.random.default_rng(3)
@@ -140,6 +145,28 @@ def test_inspection_says_that_sizes_are_missing():
     assert executable.run(array(3, 4))[1] == 3
     assert executable.run_parallel([[array(5, 4)]])[0][1] == 5
     assert executable.specializations == ((3,), (5,))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_specializes_while_another_thread_of_its_parent_does():
+    """It waited for ever for the lock of a thread that it does not have."""
+    is_inside, may_end = threading.Event(), threading.Event()
+
+    def compile_module(module: HloModule) -> xlapy.Executable:
+        if module.signature.parameters[0].dims == (3, 4):
+            is_inside.set()
+            may_end.wait()
+        return xlapy.compile(module)
+
+    executable = DynamicExecutable(xlapy.hlo.parse(HLO), xlapy.CompileOptions(), compile_module)
+    thread = threading.Thread(target=executable.specialize, args=(array(3, 4),))
+    thread.start()
+    is_inside.wait()
+    has_worked = works_in_a_child(lambda: executable(array(2, 4)))
+    may_end.set()
+    thread.join()
+    assert has_worked
+    assert executable.specializations == ((3,),)
 
 
 @pytest.mark.parametrize(

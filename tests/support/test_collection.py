@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 
 import pytest
 
+from tests.support.forks import works_in_a_child
 from xlapy import stablehlo
 from xlapy.support.collection import paused_collection
 from xlapy.support.errors import ParseError
@@ -52,4 +54,35 @@ def test_threads_share_a_pause() -> None:
     assert not gc.isenabled()
     done.set()
     thread.join()
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_does_not_wait_for_the_threads_of_its_parent() -> None:
+    """It never collected anything, if another thread compiled when it was forked."""
+    inside, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with paused_collection():
+            inside.set()
+            done.wait(10)
+
+    def collects() -> None:
+        assert gc.isenabled()
+        with paused_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+
+    def pauses() -> None:
+        assert not gc.isenabled()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(10)
+    does_collect = works_in_a_child(collects)
+    with paused_collection():
+        does_pause = works_in_a_child(pauses)
+    done.set()
+    thread.join()
+    assert does_collect and does_pause
     assert gc.isenabled()
