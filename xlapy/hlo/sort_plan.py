@@ -106,6 +106,8 @@ def plan_sort(instruction: Instruction) -> SortPlan:
     rows = shape.size // length if length else 0
     side_by_side = Payload.NOTHING if payload is Payload.NOTHING else Payload.POSITION  # networks are not stable
     lanes = _lanes(length, rows, key, _record_bytes(operands, key, side_by_side))
+    if instruction.opcode == "topk" and _is_little_of(length, kept):
+        lanes = 1
     payload = payload if lanes == 1 else side_by_side
     plan = SortPlan(length, stride, rows, kept, key, payload, _record_bytes(operands, key, payload), lanes)
     return replace(plan, candidates=_candidates(plan)) if instruction.opcode == "topk" else plan
@@ -114,12 +116,22 @@ def plan_sort(instruction: Instruction) -> SortPlan:
 MOST_POSITIONS = 1 << 32  # in a row, that records have room for
 SELECTION_LANES = 16
 LEAST_CANDIDATES = 128
+LEAST_SELECTED = 64
+ROW_PER_KEPT = 24  # elements of a row, for each that is kept, to look for those rather than to sort several rows
+FEW_CANDIDATES = 64  # where no more are kept than there are lanes, which find a threshold first
+
+
+def _is_little_of(length: int, kept: int) -> bool:
+    """Whether it is quicker to look for those to be kept than to sort rows side by side."""
+    return 0 < kept <= SELECTION_LANES and length >= max(LEAST_SELECTED, ROW_PER_KEPT * kept)
 
 
 def _candidates(plan: SortPlan) -> int:
     """The room for a selection: several times what is kept, so that it is seldom full; 0 if it is no small part."""
-    room = max(4 * plan.kept, LEAST_CANDIDATES)
     is_selected = plan.lanes == plan.stride == 1 and plan.record_bytes == 8 and plan.kept > 0
+    if _is_little_of(plan.length, plan.kept):
+        return max(4 * plan.kept, FEW_CANDIDATES) if is_selected else 0
+    room = max(4 * plan.kept, LEAST_CANDIDATES)
     return room if is_selected and 8 * room <= plan.length else 0
 
 

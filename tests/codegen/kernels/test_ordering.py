@@ -257,6 +257,22 @@ def test_selection_from_rows_in_order_and_of_equals() -> None:
         check_native(lambda x: [ops.TopK(x, 3), ops.TopK(x, 100), ops.TopK(x, 30, False)], row)
 
 
+@pytest.mark.parametrize("element_type", [t for t in REAL if t.bits <= 32 and t.kind != "pred"], ids=str)
+@pytest.mark.parametrize("length", [72, 97, 400])
+def test_a_few_of_short_rows_are_selected(element_type: ElementType, length: int) -> None:
+    """What is not among the first is known from the least of each lane, however many lanes have it."""
+    rows = values(element_type, 20, length)
+    rows[0], rows[1], rows[2] = rows[0, 0], np.sort(rows[1]), np.sort(rows[2])[::-1]
+    check_native(lambda x: [ops.TopK(x, 1), ops.TopK(x, 3, False), ops.TopK(x, 16), ops.TopK(x, 16, False)], rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_selection_of_special_floats(dtype: Any) -> None:
+    special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0], dtype)
+    rows = special[np.random.default_rng(0).integers(0, len(special), (40, 100))]
+    check_native(lambda x: [ops.TopK(x, 4), ops.TopK(x, 4, False), ops.TopK(x, 1)], rows)
+
+
 def test_large_rows_use_scratch_memory_of_the_plan() -> None:
     keys = RANDOM.normal(size=(3, 50_000)).astype(np.float32)
     numbers = np.broadcast_to(np.arange(50_000, dtype=np.int32), keys.shape).copy()

@@ -59,6 +59,13 @@ def interior_of(roots: Sequence[Instruction], is_input: Callable[[Instruction], 
     return interior if all(interior.values()) and len(along) >= lanes else {}
 
 
+def joined_dims(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]) -> set[int]:
+    """The dimensions of what the roots are along which something in it is joined."""
+    joins = [(i, origins) for i, origins in _moved_behind(roots, is_input) if i.opcode == "concatenate"]
+    places = (origins[i.attributes["dimension"]] for i, origins in joins)
+    return {place.dim for place in places if place is not None}
+
+
 class Origin(NamedTuple):
     """Positions in a dimension: those of the result in its dimension `dim`, and so many more."""
 

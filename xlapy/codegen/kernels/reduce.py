@@ -28,6 +28,7 @@ from xlapy.codegen.kernels.fold_results import store_results, stored_results
 from xlapy.codegen.kernels.folding import folding
 from xlapy.codegen.kernels.lane_folds import is_found_in_order, lane_fold
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below, vectors_of_masks, widest_lanes
+from xlapy.codegen.kernels.padded_rows import joined_dims
 from xlapy.codegen.kernels.wide_blocks import (
     PAGE_BYTES,
     STREAMS,
@@ -66,6 +67,8 @@ WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory stre
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
+MOST_JOINED = 8  # elements along a dimension, each of which may have code of its own
+
 MOST_WORK_PER_ROW = 32  # instructions that are worth writing down for several rows, arrays and numbers included
 
 FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or rows short
@@ -90,6 +93,7 @@ class ReducePlan(Record):
     in_order: bool = False  # across lanes, extrema of floats are found among integers
     asks_ahead: bool = True  # what will be read is fetched
     rows: int = 1  # across lanes, that are folded at a time onto values in a cache: see `wide_blocks`
+    joined: tuple[int, ...] = ()  # short dimensions of what is joined there: each position has code of its own
 
     @property
     def input_shape(self) -> Shape:
@@ -161,7 +165,16 @@ def plan_reduce(
         in_order=in_order,
         asks_ahead=target.asks_ahead or (across and rows == 1),
         rows=rows,
+        joined=_short_joins(reduce, folded, inputs) if len(members) <= MOST_WORK_PER_ROW else (),
     )
+
+
+def _short_joins(reduce: Instruction, folded: Sequence[int], inputs: Callable[[Instruction], bool]) -> tuple[int, ...]:
+    """The folded dimensions of a few elements, along which what is folded is joined: which operand an element is in is
+    known then, and need not be asked."""
+    short = [dim for dim in folded if 1 < reduce.operands[0].shape.dims[dim] <= MOST_JOINED]
+    joined = joined_dims(reduce.grouped_operands()[0], inputs) if short else ()
+    return tuple(dim for dim in short if dim in joined)
 
 
 def _rows_of_memory(
@@ -538,6 +551,11 @@ def _fold(
     def nest(dims: Sequence[int], folded: Mapping[int, Coordinate], values: Sequence[Element]) -> list[Element]:
         if not dims:
             return body(folded, values)
+        if dims[0] in plan.joined:
+            for number in range(sizes[dims[0]]):
+                at = Coordinate(k.const(I64, number), bounds=range(number, number + 1))
+                values = nest(dims[1:], {**folded, dims[0]: at}, values)
+            return list(values)
         inside = weight * math.prod(sizes[dim] for dim in dims[1:])
         with listening_loop(k, 0, sizes[dims[0]], carry=flatten(values), weight=inside) as loop:
             inner = {**folded, dims[0]: Coordinate(loop.index)}

@@ -5,6 +5,9 @@
 
 Vectors of keys are compared at once, so that a row is read about as fast as memory allows; of n elements in any order
 some k log(n / k) become candidates. Records hold their positions: of equal elements the earlier is the lesser.
+
+To begin with, the least keys in each lane of the row's beginning say what is not among the first: there are as many
+elements as lanes up to the last of these, and k of them up to the k-th.
 """
 
 from __future__ import annotations
@@ -19,11 +22,14 @@ from xlapy.codegen.libraries.sort_problem import Problem, row_bases, sort_librar
 from xlapy.codegen.libraries.sort_rows import decode_row, key_result, other_result
 from xlapy.codegen.stopping import look
 from xlapy.codegen.target import Target
-from xlapy.hlo.sort_plan import SELECTION_LANES, Payload
+from xlapy.hlo.sort_plan import MOST_POSITIONS, SELECTION_LANES, Payload
 from xlapy_runtime.records import Record
 
 _STRETCH = 1 << 20
 """Elements between two looks whether the run was stopped."""
+
+_SAMPLE = 1 << 12
+"""Elements at the beginning of a row whose least keys are looked for first."""
 
 _LAST = -1  # as an unsigned number: a record behind all others
 
@@ -64,7 +70,12 @@ class _Selection(Record):
         k, problem, records = self._k, self.problem, self.records
         kept, length = problem["kept"], problem["length"]
         whole = k.and_(length, -SELECTION_LANES)
-        begin, threshold = k.const(I64, 0), k.const(I64, _LAST)
+        begin = k.const(I64, 0)
+        (threshold,) = k.if_else(
+            k.compare("le", kept, SELECTION_LANES),
+            lambda: self._first_threshold(k.smin(whole, _SAMPLE)),
+            lambda: k.const(I64, _LAST),
+        )
         with k.loop(whole, length, carry=[k.const(I64, 0)]) as rest:
             rest.next = [self._add(rest.index, threshold, rest.values[0])]
 
@@ -84,6 +95,21 @@ class _Selection(Record):
         k.while_loop(
             lambda values: k.compare("lt", values[0], whole), fill_and_sort, [begin, threshold, rest.results[0]]
         )
+
+    def _first_threshold(self, end: Value) -> Value:
+        """A record behind those to be kept, found among the elements up to `end`, of which each lane has some."""
+        k, lanes = self._k, SELECTION_LANES
+        last = k.splat(k.const(self.code.type, _LAST), lanes)
+        with k.loop(0, end, lanes, carry=[last]) as row:
+            keys = self.code.encode(self.row.load_neighbours(k, row.index, lanes))
+            row.next = [k.umin(row.values[0], keys)]
+        with k.loop(0, self.problem["kept"], carry=[row.results[0], k.const(self.code.type, _LAST)]) as kept:
+            least = k.horizontal(k.umin, kept.values[0])
+            is_least = k.compare(
+                "eq", kept.values[0], k.splat(least, lanes)
+            )  # in several lanes, perhaps: that is later
+            kept.next = [k.select(is_least, last, kept.values[0]), least]
+        return self.records.pack(k, kept.results[1], k.const(I64, MOST_POSITIONS - 1))
 
     def _fill(self, position: Value, end: Value, threshold: Value, count: Value) -> tuple[Value, Value]:
         """Adds candidates from `position` on to `end`, or until a vector of them might find no room."""

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
+from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.matrix_products import one_stride, product_kind
@@ -115,6 +116,30 @@ def _spread_over(root: Instruction, value: Instruction, dims: Dims, places: Iter
     if root.shape.is_scalar:
         return converted
     return new.broadcast(converted, shape=root.shape, dimensions=tuple(place_of[dim] for dim in kept))
+
+
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real, exactness=Exactness.FREE)
+def dot_of_batches_alone(
+    root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(x, y) with no free dimensions, but batches -> sum(x * y), which is fused with what is around it"""
+    if not numbers.lhs_batch or not root.shape.size or len(root.shape.dims) > len(numbers.lhs_batch):
+        return None
+    type = F32 if root.shape.type.is_narrow_float else root.shape.type
+    if not all(is_lossless(side.shape.type, type) for side in (x, y)) or not type.holds(0, 0):
+        return None
+    pairs = zip(
+        (*numbers.lhs_batch, *numbers.lhs_contracting), (*numbers.rhs_batch, *numbers.rhs_contracting), strict=True
+    )
+    place = dict(pairs)
+    permutation = tuple(place[dim] for dim in range(x.shape.rank))
+    other = y if permutation == tuple(range(y.shape.rank)) else new.transpose(y, permutation=permutation)
+    product = new.multiply(new.converted(x, type), new.converted(other, type))
+    zero = new.op("constant", literal=Literal(type.dtype.type(0)))
+    total = new.op("reduce", [product, zero], called=[binary_region("add", type)], dimensions=numbers.lhs_contracting)
+    order = tuple(sorted(numbers.lhs_batch).index(dim) for dim in numbers.lhs_batch)
+    in_order = total if order == tuple(range(len(order))) else new.transpose(total, permutation=order)
+    return new.converted(in_order, root.shape.type)
 
 
 @LAWS.law(P.dot(x, y, dimension_numbers=numbers))
