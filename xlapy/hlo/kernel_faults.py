@@ -23,8 +23,11 @@ def fault_of_product(computation: Computation) -> str:
     if len(products) != 1 or any(operand.opcode != "parameter" for operand in products[0].operands):
         return "it holds no single product of parameters"
     product, roots = products[0], fusion_roots(computation)
-    if library_product(product) is None:
+    call = library_product(product)
+    if call is None:
         return f"{product} is no product of the library"
+    if call.sizes["c_column"] != 1:
+        return f"{product} is not made row by row"
     if len({root.shape.dims for root in roots}) != 1 or roots[0].shape.size != product.shape.size:
         return "its roots have not the dimensions of the product"
     if product_leaf(computation, product) is None:

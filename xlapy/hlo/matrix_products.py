@@ -1,10 +1,11 @@
 """Dots and convolutions as matrix products: the calls of a library that compute them.
 
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
-walked with one stride in each operand. Most can, whatever is transposed; the others run as loop nests (`kernels.dot`).
-Only of the batch dimensions may the first ones need strides of their own, like those of sentences before the heads of
-attention: there is a call for each of their positions. And the right side may lie in strips of columns, which are a
-batch then, each multiplied by the same left side.
+walked with one stride in each operand. Most can, whatever is transposed. Of the batch dimensions the first ones may need
+strides of their own, like those of sentences before the heads of attention, and of rows and columns any that leave a
+run of others, like those of queries that share a key: there is a call for each of their positions. And the right side
+may lie in strips of columns, which are a batch then, each multiplied by the same left side. Only where the depth has no
+single stride, or there is little to multiply, is a dot a loop nest (`kernels.dot`).
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
@@ -75,35 +76,93 @@ def library_product(instruction: Instruction) -> MatrixProduct | None:
 
 
 def matrix_product(dot: Instruction) -> MatrixProduct | None:
-    """The library call that computes a dot, or None if it is not one matrix product per batch, or too small for one."""
+    """The library calls that compute a dot, or None if there are none, or what they multiply is too little for one."""
     lhs, rhs, result = dot.operands[0].shape, dot.operands[1].shape, dot.shape
     kind = product_kind(lhs.type, rhs.type, result.type)
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
-    rows, columns = numbers.lhs_free(lhs.rank), numbers.rhs_free(rhs.rank)
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
-    if kind in KINDS_IN_MEMORY and _has_strips(dot):
-        return _product_of_strips(dot, kind, depth)
-    m, n = (math.prod(shape.dims[dim] for dim in dims) for shape, dims in ((lhs, rows), (rhs, columns)))
-    if kind is None or result.size * depth < SMALLEST_WORK or m * n * depth <= SMALL_MATRIX_WORK:
+    if kind is None or result.size * depth < SMALLEST_WORK:
         return None
-    batch_count = len(numbers.lhs_batch)
+    if kind in KINDS_IN_MEMORY and _has_strips(dot):
+        strips = _product_of_strips(dot, kind, depth)
+        if strips is not None:
+            return strips
+    batch_count, row_count = len(numbers.lhs_batch), len(numbers.lhs_free(lhs.rank))
+    first_column = batch_count + row_count
+    rows = _Free(lhs, numbers.lhs_free(lhs.rank), result, tuple(range(batch_count, first_column)))
+    columns = _Free(rhs, numbers.rhs_free(rhs.rank), result, tuple(range(first_column, result.rank)))
+    run_of_rows, run_of_columns = rows.longest_run(), columns.longest_run()
+    m, n = run_of_rows.size, run_of_columns.size
     batches = (lhs, numbers.lhs_batch), (rhs, numbers.rhs_batch), (result, tuple(range(batch_count)))
     own = _first_of_one_stride(batches)
     count = math.prod(result.dims[own:batch_count])
-    if count * m * n * depth < SMALLEST_WORK:
+    if m * n * depth <= SMALL_MATRIX_WORK or count * m * n * depth < SMALLEST_WORK:
         return None
+    steps = sorted(
+        zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True), key=lambda pair: -lhs.strides()[pair[0]]
+    )
     strides = {
         **{name: one_stride(shape, dims[own:]) for name, (shape, dims) in zip(BATCH_STRIDES, batches, strict=True)},
-        "a_row": one_stride(lhs, rows),
-        "a_step": one_stride(lhs, numbers.lhs_contracting),
-        "b_step": one_stride(rhs, numbers.rhs_contracting),
-        "b_column": one_stride(rhs, columns),
-        "c_row": one_stride(result, range(batch_count, batch_count + len(rows))),
-        "c_column": one_stride(result, range(batch_count + len(rows), result.rank)),
+        "a_row": one_stride(lhs, run_of_rows.dims),
+        "a_step": one_stride(lhs, [left for left, _ in steps]),
+        "b_step": one_stride(rhs, [right for _, right in steps]),
+        "b_column": one_stride(rhs, run_of_columns.dims),
+        "c_row": one_stride(result, run_of_rows.places),
+        "c_column": one_stride(result, run_of_columns.places),
     }
     counts = {"batches": count, "m": m, "n": n, "k": depth}
     known = {name: stride for name, stride in strides.items() if stride is not None}
-    return MatrixProduct(kind, known | counts, _repetitions(batches, own)) if len(known) == len(strides) else None
+    if len(known) != len(strides):
+        return None
+    around = [Repetition(each.count, (each.distance, 0, each.of_result)) for each in rows.outside(run_of_rows)]
+    around += [Repetition(each.count, (0, each.distance, each.of_result)) for each in columns.outside(run_of_columns)]
+    return MatrixProduct(kind, known | counts, (*_repetitions(batches, own), *around))
+
+
+class _Skip(Record):
+    """A dimension outside of a run: bytes to the next position of the operand, and of the result."""
+
+    count: int
+    distance: int
+    of_result: int
+
+
+class _Free(Record):
+    """Free dimensions of an operand, in order, and their places in the result."""
+
+    shape: Shape
+    dims: Dims
+    result: Shape
+    places: Dims
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape.dims[dim] for dim in self.dims)
+
+    def longest_run(self) -> _Free:
+        """The neighbours among them that have one stride in operand and result, and most elements; the last of such."""
+        count = len(self.dims)
+        runs = [self._part(first, end) for first in range(count + 1) for end in range(first, count + 1)]
+        return max((run for run in runs if run.has_one_stride), key=lambda run: (run.size, run.dims))
+
+    @property
+    def has_one_stride(self) -> bool:
+        return one_stride(self.shape, self.dims) is not None and one_stride(self.result, self.places) is not None
+
+    def outside(self, run: _Free) -> list[_Skip]:
+        """The dimensions that are not part of a run."""
+        return [
+            _Skip(
+                self.shape.dims[dim],
+                self.shape.strides()[dim] * self.shape.type.bytes,
+                self.result.strides()[place] * self.result.type.bytes,
+            )
+            for dim, place in zip(self.dims, self.places, strict=True)
+            if dim not in run.dims and self.shape.dims[dim] != 1
+        ]
+
+    def _part(self, first: int, end: int) -> _Free:
+        return _Free(self.shape, self.dims[first:end], self.result, self.places[first:end])
 
 
 def _has_strips(dot: Instruction) -> bool:

@@ -185,9 +185,15 @@ def _has_strips(call: MatrixProduct, dot: Instruction) -> bool:
     return not numbers.lhs_batch and call.sizes["batches"] > 1
 
 
+def _is_one_matrix(call: MatrixProduct, dot: Instruction) -> bool:
+    """For each position of the batch, all rows and columns are one product."""
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    return call.sizes["m"] * call.sizes["n"] == math.prod(dot.shape.dims[len(numbers.lhs_batch) :])
+
+
 def _block_product(dot: Instruction, left: int) -> BlockProduct | None:
     call = library_product(dot)
-    if call is None or _has_strips(call, dot):
+    if call is None or _has_strips(call, dot) or not _is_one_matrix(call, dot):
         return None
     sizes = dict(call.sizes)
     if left == 1:

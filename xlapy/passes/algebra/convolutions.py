@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, SliceDimension, Window
@@ -207,6 +208,68 @@ def _has_awkward_rows(root: Instruction, window: Window) -> bool:
 
 # -- dilated inputs ----------------------------------------------------------------------------------------------------
 
+MOST_PHASES = 32
+"""Convolutions that one is taken apart into: each is compiled by itself."""
+
+
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
+def windows_that_meet_one_element(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> Value | None:
+    """convolution(x, k), x dilated by the size of k -> transpose(dot(x, k)): each element is multiplied by all places
+
+    As in gradients of patches that do not overlap, and in transposed convolutions that set them side by side. (Products
+    with the zeros in between are left out: where those are of infinities or NaNs in the kernel, sums were NaN.)"""
+    groups = root.attributes["feature_group_count"] * root.attributes["batch_group_count"]
+    if groups != 1 or not (root.shape.size and x.shape.is_static and y.shape.is_static):
+        return None
+    if not _meet_one_element(root, x, numbers, window) or spread_product(root) is not None:
+        return None
+    reversed_dims = tuple(
+        axis
+        for axis, part in zip(numbers.kernel_spatial, window.dimensions, strict=True)
+        if part.size > 1 and not part.reversal
+    )
+    pairs = DotDimensionNumbers((numbers.input_feature,), (numbers.kernel_input_feature,))
+    products = new.dot(
+        x,
+        new.reverse(y, dimensions=reversed_dims) if reversed_dims else y,
+        shape=Shape.scalar(root.shape.type),
+        dimension_numbers=pairs,
+        operand_precision=root.attributes["operand_precision"],
+    )
+    from_left = [dim for dim in range(x.shape.rank) if dim != numbers.input_feature]
+    from_right = [dim for dim in range(y.shape.rank) if dim != numbers.kernel_input_feature]
+    places: dict[int, tuple[int, ...]] = {
+        numbers.output_batch: (from_left.index(numbers.input_batch),),
+        numbers.output_feature: (len(from_left) + from_right.index(numbers.kernel_output_feature),),
+    }
+    places |= {
+        dim: (from_left.index(element), len(from_left) + from_right.index(place))
+        for dim, element, place in zip(
+            numbers.output_spatial, numbers.input_spatial, numbers.kernel_spatial, strict=True
+        )
+    }
+    order = tuple(place for dim in range(root.shape.rank) for place in places[dim])
+    whole, kept = [*root.shape.dims], [SliceDimension(0, size) for size in root.shape.dims]
+    for dim, element, part in zip(numbers.output_spatial, numbers.input_spatial, window.dimensions, strict=True):
+        first = part.size - 1 - part.padding_low
+        kept[dim] = SliceDimension(first, first + whole[dim])
+        whole[dim] = x.shape.dims[element] * part.size
+    together = new.reshaped(new.transpose(products, permutation=order), whole)
+    return together if tuple(whole) == root.shape.dims else new.slice(together, dimensions=tuple(kept))
+
+
+def _meet_one_element(root: Instruction, x: Instruction, numbers: ConvolutionDimensionNumbers, window: Window) -> bool:
+    """Every position of the window meets one element of x, and no two elements meet it at one position; several do in
+    all."""
+    for dim, element, part in zip(numbers.output_spatial, numbers.input_spatial, window.dimensions, strict=True):
+        first = part.size - 1 - part.padding_low
+        is_apart = part.base_dilation == part.size and part.stride == part.window_dilation == 1
+        if not is_apart or first < 0 or first + root.shape.dims[dim] > x.shape.dims[element] * part.size:
+            return False
+    return any(part.size > 1 for part in window.dimensions)
+
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
 def dilated_input_by_phases(
@@ -223,6 +286,8 @@ def dilated_input_by_phases(
         return None
     part = window.dimensions[spatial]
     if part.stride != 1 or part.window_dilation != 1 or x.shape.size == 0 or y.shape.size == 0:
+        return None
+    if math.prod(part.base_dilation for part in window.dimensions) > MOST_PHASES:
         return None
     dilation, dim = part.base_dilation, numbers.output_spatial[spatial]
     positions = -(-root.shape.dims[dim] // dilation)
