@@ -1,4 +1,4 @@
-"""Copies of arrays: parameters into results, of any size, to and from anywhere in memory."""
+"""Copies of arrays: parameters into results, of any size, to and from anywhere in memory; and joins of arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from xlapy.codegen.libraries.copies import BLOCK_BYTES
+from xlapy.codegen.libraries.copies import BLOCK_BYTES, LEAST_STRETCH_BYTES
 from xlapy.codegen.target import host_target
 
 STREAMED = max(host_target().l3_bytes // 2, 16 << 20)
@@ -31,6 +31,46 @@ def test_sizes(name: str, threads: int) -> None:
     for first in (0, 3):
         array = memory[first : first + size]
         np.testing.assert_array_equal(compiled(array), array)
+
+
+LEAST = LEAST_STRETCH_BYTES
+JOINED = {
+    "small": (LEAST, LEAST + 1),
+    "many": (LEAST, 0, 5000, BLOCK_BYTES, LEAST, 3 * BLOCK_BYTES - 7, 4 * BLOCK_BYTES + 63),
+    "past the caches": (STREAMED // 2 + 1, 0, LEAST, STREAMED // 2 - 100, 2 * BLOCK_BYTES),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", JOINED)
+def test_arrays_are_joined(name: str, threads: int) -> None:
+    sizes = JOINED[name]
+    operands = "".join(f"p{n} = u8[1,{size}] parameter({n})\n" for n, size in enumerate(sizes))
+    names = ", ".join(f"p{n}" for n in range(len(sizes)))
+    text = f"ENTRY main {{ {operands} ROOT r = u8[1,{sum(sizes)}] concatenate({names}), dimensions={{1}} }}"
+    compiled = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
+    assert ("copy_blocks_past_caches" in compiled.llvm_ir()) == (name == "past the caches")
+    assert "kernel.0" not in compiled.llvm_ir()
+    memory = np.random.default_rng(1).integers(0, 256, (1, max(sizes) + 3)).astype(np.uint8)
+    for first in (0, 3):
+        arrays = [memory[:, first : first + size] for size in sizes]
+        np.testing.assert_array_equal(compiled(*arrays), np.concatenate(arrays, 1))
+
+
+@pytest.mark.parametrize(("sizes", "dimension"), [((LEAST, LEAST - 1), 1), ((LEAST, LEAST), 2)])
+def test_small_stretches_and_rows_of_them_are_compiled(sizes: tuple[int, int], dimension: int) -> None:
+    dims = [[1, 1, 1], [1, 1, 1]]
+    for own, size in zip(dims, sizes, strict=True):
+        own[dimension] = size
+        own[1] *= 1 if dimension == 1 else 2
+    arrays = [np.random.default_rng(2).integers(0, 256, own).astype(np.uint8) for own in dims]
+    wanted = np.concatenate(arrays, dimension)
+    operands = "".join(f"p{n} = u8[{','.join(map(str, own))}] parameter({n})\n" for n, own in enumerate(dims))
+    result = ",".join(map(str, wanted.shape))
+    text = f"ENTRY main {{ {operands} ROOT r = u8[{result}] concatenate(p0, p1), dimensions={{{dimension}}} }}"
+    compiled = xlapy.compile(text)
+    assert "copy_blocks" not in compiled.llvm_ir()
+    np.testing.assert_array_equal(compiled(*arrays), wanted)
 
 
 def test_updates_of_a_parameter_change_a_copy() -> None:

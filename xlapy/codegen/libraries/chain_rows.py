@@ -61,7 +61,7 @@ def emit_rows_chain(name: str, body: ChainBody, type: ElementType, target: Targe
 
 def names_of_functions(name: str, body: ChainBody) -> tuple[str, ...]:
     """Those of a library. Where there is little to compute, code that knows the sizes of its arrays is faster in the
-    caches by a tenth and more, so that none is here for that."""
+    caches (an RMS norm by a tenth), so that none is here for that."""
     return (name, in_place_name(name), *([whole_name(name)] if has_functions(body) else []))
 
 

@@ -8,10 +8,11 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
-from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
 from xlapy.codegen.kernels.makers.loops import loop_of
 from xlapy.codegen.kernels.repack import emit_repack, plan_repack
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
+from xlapy.codegen.libraries.copies import call_of_join, units_of_copy
 from xlapy.codegen.libraries.turn import call_of_transpose
 from xlapy.codegen.registers import memory_type
 from xlapy.hlo.graph import Instruction
@@ -63,7 +64,11 @@ def _bitcast_convert(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("concatenate")
 def _concatenate(instruction: Instruction, situation: Situation) -> Kernel:
-    return concatenate_kernel(instruction, instruction.operands, situation) or loop_of(instruction, situation)
+    operands = instruction.operands
+    call = call_of_join(instruction, situation.target)
+    if call is not None:
+        return kernel_of_call(call, units_of_copy(instruction.shape.bytes), operands, instruction)
+    return concatenate_kernel(instruction, operands, situation) or loop_of(instruction, situation)
 
 
 def concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
