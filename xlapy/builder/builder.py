@@ -294,7 +294,7 @@ class XlaBuilder(BuilderMethods):
     def own(self, op: Any) -> XlaOp:
         """`op`, if it is a value of this builder; else an error that says whose it is."""
         if not isinstance(op, XlaOp):
-            raise ArgumentError(f"{op!r} is not an XlaOp")
+            raise ArgumentError(f"{described(op)} is not an XlaOp")
         if op.builder is not self:
             raise ArgumentError(self._stranger(op))
         return op
