@@ -31,10 +31,6 @@ from xlapy.builder.collectives import (
 from xlapy.builder.communication import (
     ChannelHandle,
     ChannelType,
-    CustomCall,
-    CustomCallWithAliasing,
-    CustomCallWithComputation,
-    CustomCallWithLayout,
     Infeed,
     InfeedWithToken,
     Outfeed,
@@ -58,6 +54,19 @@ from xlapy.builder.control_flow import (
     Call,
     Conditional,
     While,
+)
+from xlapy.builder.convolutions import (
+    Conv,
+    ConvGeneral,
+    ConvGeneralDilated,
+    ConvWithGeneralDimensions,
+    ConvWithGeneralPadding,
+)
+from xlapy.builder.custom_calls import (
+    CustomCall,
+    CustomCallWithAliasing,
+    CustomCallWithComputation,
+    CustomCallWithLayout,
 )
 from xlapy.builder.decompositions import (
     LU,
@@ -230,11 +239,6 @@ from xlapy.builder.structure import (
     Tuple,
 )
 from xlapy.builder.windows import (
-    Conv,
-    ConvGeneral,
-    ConvGeneralDilated,
-    ConvWithGeneralDimensions,
-    ConvWithGeneralPadding,
     Padding,
     ReduceWindow,
     ReduceWindowWithGeneralPadding,

@@ -1,17 +1,14 @@
-"""Effects: tokens, the order of operations without tokens, channels, collectives, custom calls."""
+"""Effects: tokens, the order of operations without tokens, channels, collectives."""
 
 from __future__ import annotations
 
-import enum
 import itertools
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
-from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import TOKEN, Shape
 
@@ -136,37 +133,6 @@ def test_cross_replica_sum_takes_the_group_of_each_replica() -> None:
 def test_process_ids() -> None:
     builder, _ = started()
     assert ops.ReplicaId(builder).shape == builder.partition_id().shape == Shape.scalar("uint32")
-
-
-def test_custom_calls() -> None:
-    builder, x = started()
-    call = ops.CustomCall(builder, b"myfunc", [x, 1.0], VECTOR, opaque=b'a"b\n', has_side_effect=True)
-    assert (call.shape, call.instruction.attributes["target"]) == (VECTOR, "myfunc")
-    assert call.instruction.extra["backend_config"] == r'"a\"b\n"'
-    laid_out = ops.CustomCallWithLayout(builder, "f", [x], VECTOR, [VECTOR])
-    assert laid_out.instruction.attributes["operand_layout_constraints"] == (VECTOR,)
-    aliased = ops.CustomCallWithAliasing(builder, "f", [x], VECTOR, [VECTOR], output_operand_aliasing=[((), (0, ()))])
-    assert aliased.instruction.attributes["output_to_operand_aliasing"] == (OutputOperandAlias((), 0, ()),)
-    computing = ops.CustomCallWithComputation(builder, "f", [x], ops.Neg, VECTOR)
-    assert [called.name for called in computing.instruction.called] == ["Neg"]
-    assert order_of_effects(builder, x) == ["custom-call"]
-
-
-def test_a_pure_custom_call_is_dropped_when_unused() -> None:
-    builder, x = started()
-    ops.CustomCall(builder, "f", [x], VECTOR)
-    assert len(builder.build(x).computation) == 1
-
-
-class Version(enum.Enum):
-    API_VERSION_TYPED_FFI = 4
-
-
-@pytest.mark.parametrize("given", [4, "API_VERSION_TYPED_FFI", Version.API_VERSION_TYPED_FFI])
-def test_api_versions(given: object) -> None:
-    builder, _ = started()
-    call = ops.CustomCall(builder, "f", [], VECTOR, api_version=given)
-    assert call.instruction.attributes["api_version"] is CustomCallApiVersion.TYPED_FFI
 
 
 def test_a_dynamic_size_is_marked() -> None:

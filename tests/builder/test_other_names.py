@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -35,6 +36,9 @@ def test_functions_that_are_named_exist(name: str) -> None:
         (matrix(), "sum", "ops.Reduce"),
         (matrix(), "rng_bit_generator", "ops.RngBitGenerator"),
         (matrix(), "iota", "ops.Iota"),
+        (ops, "zeros_like", "ops.Broadcast"),
+        (ops, "ReduceSum", "ops.Reduce(x, 0, ops.Add, dimensions)"),
+        (xlapy, "device_put", "numpy arrays are what programs take"),
         (XlaBuilder("b"), "Add", "ops.Add is a function"),
         (XlaBuilder("b"), "add", "x.add"),
         (xlapy, "jit", "xlapy.jax.jit"),
@@ -70,6 +74,29 @@ def test_a_value_handed_to_an_executable_is_refused_at_the_users_line() -> None:
 def test_what_is_no_program_says_how_to_make_one(source: object, hint: str) -> None:
     with pytest.raises(ParseError, match=hint):
         xlapy.compile(source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("compute", "told"),
+    [
+        (np.sum, r"numpy\.add\.reduce cannot be recorded: ops\.Reduce\("),
+        (np.mean, "numpy computes at once: what is recorded are operators and xlapy.ops"),
+        (lambda x: np.reshape(x, (3, 2)), "numpy computes at once"),
+        (np.tanh, r"numpy\.tanh cannot be recorded: that is x\.tanh\(\)"),
+        (np.maximum.reduce, r"numpy\.maximum\.reduce cannot be recorded: ops\.Reduce\("),
+    ],
+)
+def test_functions_of_numpy_are_refused_at_the_users_line(compute: Callable[[XlaOp], object], told: str) -> None:
+    value = matrix()
+    with pytest.raises(ArgumentError, match=told) as caught:
+        compute(value)
+    assert "test_other_names.py" in caught.value.where
+
+
+@pytest.mark.parametrize("use", [lambda shape: shape[0], list, lambda shape: 3 in shape])
+def test_shapes_are_no_lists(use: Callable[[Shape], object]) -> None:
+    with pytest.raises(ArgumentError, match=r"f32\[2,3\] is no list: shape\.dims has the sizes of an array"):
+        use(matrix().shape)
 
 
 def test_each_parser_knows_the_text_of_the_other() -> None:

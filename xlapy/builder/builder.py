@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list, as_shape, as_text, as_texts, described
+from xlapy.builder.memory import check_apart, checked_alias, checked_donor, leaf_of_parameter
 from xlapy.builder.op import XlaOp
 from xlapy.builder.other_names import hint_for_function
 from xlapy.builder.places import printable, user_frame, user_line
 from xlapy.builder.registry import FUNCTIONS, located
+from xlapy.builder.snapshots import snapshot
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import (
     NO_METADATA,
@@ -19,14 +21,12 @@ from xlapy.hlo.graph import (
     HloModule,
     InputOutputAlias,
     Instruction,
-    ModuleConfig,
 )
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.hlo.text import to_text
 from xlapy.hlo.text.lexer import Lexer, quote
 from xlapy.support.errors import ArgumentError, ParseError, ShapeError
-from xlapy.support.naming import Names
 from xlapy.support.other_names import COMPUTATION, hint_for
 from xlapy.support.source import Source
 from xlapy.support.wording import counted
@@ -256,14 +256,14 @@ class XlaBuilder(BuilderMethods):
         """Lets leaf `output_index` of the result live in the memory of leaf `param_index` of a parameter.
 
         `build` checks that both exist and have the same shape, and blames this line if not."""
-        parameter, index = _leaf_of_parameter(param_number, param_index)
+        parameter, index = leaf_of_parameter(param_number, param_index)
         alias = InputOutputAlias(as_ints(output_index, "an index into the result"), parameter, index)
         self._aliases.append((alias, user_line()))
 
     @located
     def add_buffer_donor(self, param_number: int, param_index: Sequence[int] = ()) -> None:
         """Lets any leaf of the result that has the shape of leaf `param_index` of a parameter live in its memory."""
-        self._donors.append((BufferDonor(*_leaf_of_parameter(param_number, param_index)), user_line()))
+        self._donors.append((BufferDonor(*leaf_of_parameter(param_number, param_index)), user_line()))
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class XlaBuilder(BuilderMethods):
     def own(self, op: Any) -> XlaOp:
         """`op`, if it is a value of this builder; else an error that says whose it is."""
         if not isinstance(op, XlaOp):
-            raise ArgumentError(f"{op!r} is not an XlaOp")
+            raise ArgumentError(f"{described(op)} is not an XlaOp")
         if op.builder is not self:
             raise ArgumentError(self._stranger(op))
         return op
@@ -321,10 +321,10 @@ class XlaBuilder(BuilderMethods):
         parameters need. The builder may go on recording."""
         result = self._root(root)
         self._numbered_parameters()
-        module = _snapshot(self._computation, result.instruction, self._computation.name)
-        _check_apart(self._aliases)
-        module.config.aliases = tuple(_checked_alias(module, alias, where) for alias, where in self._aliases)
-        module.config.donors = tuple(_checked_donor(module, donor, where) for donor, where in self._donors)
+        module = snapshot(self._computation, result.instruction, self._computation.name)
+        check_apart(self._aliases)
+        module.config.aliases = tuple(checked_alias(module, alias, where) for alias, where in self._aliases)
+        module.config.donors = tuple(checked_donor(module, donor, where) for donor, where in self._donors)
         return XlaComputation(module)
 
     @located
@@ -332,7 +332,7 @@ class XlaBuilder(BuilderMethods):
         """A computation without parameters, for what `op` is whatever the parameters are (see `is_constant`)."""
         if not self.is_constant(op):
             raise ArgumentError(f"{op!r} is not constant: it depends on a parameter, on an effect or on the process")
-        return XlaComputation(_snapshot(self._computation, op.instruction, self._computation.name, alone=True))
+        return XlaComputation(snapshot(self._computation, op.instruction, self._computation.name, alone=True))
 
     def _root(self, root: Any) -> XlaOp:
         if root is None:
@@ -406,96 +406,6 @@ def _is_group(text: str) -> bool:
         return lexer.at("{") and bool(lexer.balanced()) and lexer.at_end
     except ParseError:
         return False
-
-
-def _leaf_of_parameter(number: Any, index: Any) -> tuple[int, tuple[int, ...]]:
-    return as_int(number, "the number of a parameter"), as_ints(index, "an index into a parameter")
-
-
-def _snapshot(recorded: Computation, root: Instruction, name: str, *, alone: bool = False) -> HloModule:
-    """A module of what is alive, sharing nothing with `recorded` or with the computations that it calls."""
-    entry = _copy_alive(recorded, root, alone=alone)
-    module = HloModule(name, entry)
-    copies: dict[Computation, Computation] = {}
-    taken = Names([entry.name])
-    for computation in module.computations()[:-1]:
-        copies[computation] = computation.clone(taken.unused(computation.name), computations=copies)
-    for instruction in entry:
-        if instruction.called:
-            entry.set_called(instruction, [copies[called] for called in instruction.called])
-    module.config = ModuleConfig()
-    return module
-
-
-def _copy_alive(recorded: Computation, root: Instruction, *, alone: bool) -> Computation:
-    """The parameters, the effects, and what these and `root` need, in the order in which they were recorded; `root`
-    and what it needs if it comes `alone`."""
-    instructions = list(recorded)
-    alive = {root} if alone else {root, *recorded.parameters}
-    for instruction in reversed(instructions):  # operands are recorded before their users
-        if instruction in alive or (instruction.has_effect and not alone):
-            alive.add(instruction)
-            alive.update(instruction.operands, instruction.control_predecessors)
-    entry = Computation(recorded.name)
-    copies: dict[Instruction, Instruction] = {}
-    for instruction in instructions:
-        if instruction in alive:
-            copy = entry.add_copy(instruction, [copies[operand] for operand in instruction.operands])
-            for predecessor in instruction.control_predecessors:
-                entry.add_control_edge(copies[predecessor], copy)
-            copies[instruction] = copy
-    entry.set_root(copies[root])
-    return entry
-
-
-def _checked_alias(module: HloModule, alias: InputOutputAlias, where: str) -> InputOutputAlias:
-    """`alias`, if it names a leaf of the result and one of a parameter, of equal shapes."""
-    parameters = dict(enumerate(module.signature.parameters))
-    output = _leaf(module.signature.result, alias.output_index)
-    parameter = parameters.get(alias.parameter)
-    source = _leaf(parameter, alias.parameter_index) if parameter is not None else None
-    if output is None or source is None or not output.matches(source):
-        raise ShapeError(
-            "setup_alias",
-            f"output {list(alias.output_index)} ({output or 'missing'}) and {list(alias.parameter_index)} of parameter "
-            f"{alias.parameter} ({source or 'missing'}) cannot share their memory in {module.signature}",
-        ).add_context(where=where)
-    return alias
-
-
-def _check_apart(aliases: Sequence[tuple[InputOutputAlias, str]]) -> None:
-    """Raises unless each leaf of the result, and each of a parameter, is in one alias at most."""
-    outputs: set[tuple[int, ...]] = set()
-    sources: set[tuple[int, tuple[int, ...]]] = set()
-    for alias, where in aliases:
-        source = (alias.parameter, alias.parameter_index)
-        if alias.output_index in outputs or source in sources:
-            raise ShapeError(
-                "setup_alias",
-                f"output {list(alias.output_index)}, or {list(alias.parameter_index)} of parameter {alias.parameter}, "
-                "shares its memory already",
-            ).add_context(where=where)
-        outputs.add(alias.output_index)
-        sources.add(source)
-
-
-def _checked_donor(module: HloModule, donor: BufferDonor, where: str) -> BufferDonor:
-    """`donor`, if it names a leaf of a parameter."""
-    parameter = dict(enumerate(module.signature.parameters)).get(donor.parameter)
-    if parameter is None or _leaf(parameter, donor.parameter_index) is None:
-        raise ShapeError(
-            "add_buffer_donor",
-            f"there is no array {list(donor.parameter_index)} in parameter {donor.parameter} of {module.signature}",
-        ).add_context(where=where)
-    return donor
-
-
-def _leaf(shape: Shape, index: Iterable[int]) -> Shape | None:
-    for element in index:
-        if not shape.is_tuple or not 0 <= element < len(shape.parts):
-            return None
-        shape = shape.parts[element]
-    return shape if shape.is_array else None
 
 
 ComputationLike = XlaComputation | Callable[..., Any]

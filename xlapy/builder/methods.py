@@ -17,6 +17,8 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     communication,
     contractions,
     control_flow,
+    convolutions,
+    custom_calls,
     decompositions,
     elementwise,
     indexing,

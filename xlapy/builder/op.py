@@ -203,7 +203,7 @@ class XlaOp(OpMethods):
         raise self._refusal(_NO_NUMBER)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._refusal(_NO_NUMBER)
+        raise self._refusal(f"{_NO_NUMBER}. numpy computes at once: what is recorded are operators and xlapy.ops")
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -215,6 +215,8 @@ class XlaOp(OpMethods):
         name = function.__name__
         if method == "__call__" and not kwargs and name in _NUMPY_OPERATORS:
             return _operate(_NUMPY_OPERATORS[name], *inputs)
+        if method == "reduce":
+            raise self._refusal(f"numpy.{name}.reduce cannot be recorded: {_HOW_TO_REDUCE}")
         hint = f": that is x.{name}()" if hasattr(XlaOp, name) else hint_for_value(name)
         raise self._refusal(f"numpy.{name} cannot be recorded{hint}")
 
@@ -257,6 +259,9 @@ _NUMPY_OPERATORS = {
 """What numpy calls the operators of two operands, and the names that they have here."""
 
 _NO_NUMBER = "has no value while the graph is recorded; build the computation, compile it, and run it"
+
+
+_HOW_TO_REDUCE = "ops.Reduce(x, init_value, computation, dimensions) folds dimensions"
 
 
 def _operate(name: str, *operands: Any) -> XlaOp:

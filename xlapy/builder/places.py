@@ -1,5 +1,5 @@
 """Where the user is, for error messages and for the metadata of instructions: the innermost frame that is neither in
-xlapy nor in a framework that asked to be passed over."""
+xlapy, nor in numpy, which may stand in between, nor in a framework that asked to be passed over."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import linecache
 import os
 import sys
 from types import FrameType
+
+import numpy as np
 
 from xlapy.support.errors import XlaError
 from xlapy.support.paths import seen_from_here
@@ -51,6 +53,7 @@ class _Places:
     passed_over: tuple[str, ...] = (
         os.path.dirname(os.path.dirname(user_frame.__code__.co_filename)) + os.sep,
         os.path.dirname(XlaError.__init__.__code__.co_filename) + os.sep,  # the runtime
+        os.path.join(os.path.dirname(np.__file__), ""),
     )
 
 

@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -361,6 +361,14 @@ class Shape:
 
     def __str__(self) -> str:
         return self.to_text(layouts=True)
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, index: object) -> NoReturn:
+            """What people write who know arrays, whose shape is a tuple of sizes; they also iterate over it."""
+            raise ArgumentError(
+                f"{self} is no list: shape.dims has the sizes of an array, shape.parts those of a tuple"
+            )
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if name not in OTHER_NAMES]
