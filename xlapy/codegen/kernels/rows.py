@@ -181,13 +181,15 @@ def _has_functions(space: RowSpace, goals: Sequence[Instruction], kept: Sequence
 
 
 def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The values per row that are made from no reduce."""
+    """The values per row that are made from no reduce, and that are read for their row alone."""
     folded: set[Instruction] = set()
     found = []
-    for instruction in between(wanted, lambda i: i.opcode == "parameter"):
+    members = between(wanted, lambda i: i.opcode == "parameter")
+    elsewhere = space.read_elsewhere(members)
+    for instruction in members:
         if instruction.opcode == "reduce" or not folded.isdisjoint(instruction.operands):
             folded.add(instruction)
-        elif instruction.opcode != "parameter" and space.is_per_row(instruction):
+        elif instruction.opcode != "parameter" and space.is_per_row(instruction) and instruction not in elsewhere:
             found.append(instruction)
     return tuple(found)
 
