@@ -292,7 +292,8 @@ class RowSpace:
             case "transpose":
                 return all(attributes["permutation"][dim] == dim for dim in kept)
             case "broadcast":
-                return attributes["dimensions"][: len(kept)] == kept == (*range(len(kept)),)
+                places: tuple[int, ...] = attributes["dimensions"]
+                return places[: len(kept)] == kept == (*range(len(kept)),)
             case "reshape":
                 return kept == (*range(len(kept)),)
         return False
