@@ -11,6 +11,8 @@ import os
 import sys
 import time
 from _thread import get_ident
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from xlapy_runtime.errors import ExecutionError
@@ -56,8 +58,21 @@ def others_import() -> bool:
 def wait_for_imports() -> None:
     """Waits until no other thread imports a module here, or has taken very long to."""
     end = time.monotonic() + _PATIENCE_SECONDS
+    interruption = None
     while others_import() and time.monotonic() < end:
-        time.sleep(_NAP_SECONDS)
+        interruption = interruption_of(partial(time.sleep, _NAP_SECONDS)) or interruption
+    if interruption is not None:
+        raise interruption
+
+
+def interruption_of(action: Callable[[], object]) -> BaseException | None:
+    """What a signal handler has raised during an action, if one has. In what comes before a fork that does not count
+    until all is done: Python reports it, and forks all the same."""
+    try:
+        action()
+    except BaseException as raised:  # noqa: BLE001 - it is returned
+        return raised
+    return None
 
 
 def _forget_others() -> None:

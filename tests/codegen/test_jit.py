@@ -186,3 +186,39 @@ def test_a_signal_handler_that_raises_during_a_fork_does_not_leave_llvm_locked()
         print(took_it)
     """
     assert printed_by(script).split("\n")[-1] == "[True]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_waits_for_llvm_whatever_signal_handlers_raise() -> None:
+    script = """
+        import os, signal, sys, threading, time
+        from xlapy.codegen.jit import emit_object
+        from xlapy.codegen.target import host_target
+        from llvmlite.binding import ffi
+        from tests.support.forks import works_in_a_child
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        reported = set()
+        sys.unraisablehook = lambda report: reported.add(report.exc_type)
+        signal.signal(signal.SIGUSR1, interrupt)
+        is_inside, forks = threading.Event(), threading.Event()
+        os.register_at_fork(before=forks.set)
+
+        def use_llvm():
+            with ffi.lib._lock:
+                is_inside.set()
+                forks.wait()
+                for _ in range(3):
+                    time.sleep(0.1)
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                time.sleep(0.1)
+
+        thread = threading.Thread(target=use_llvm)
+        thread.start()
+        is_inside.wait()
+        print(works_in_a_child(lambda: emit_object("define void @f() { ret void }", host_target())), reported)
+        thread.join()
+    """
+    assert printed_by(script) == "True {<class 'KeyboardInterrupt'>}"

@@ -362,6 +362,87 @@ def test_running_maxima_and_sums_take_the_place_of_the_old_ones(*, transposed: b
         np.testing.assert_allclose(got, wanted, rtol=1e-5)
 
 
+OTHER_ROWS = {
+    "values of columns that could be those of rows": """
+      q = f32[N] sqrt(w)
+      b = f32[N,N] broadcast(q), dimensions={1}
+      d = f32[N,N] divide(x, b)""",
+    "the same values for rows and columns": """
+      q = f32[N] sqrt(w)
+      b = f32[N,N] broadcast(q), dimensions={1}
+      c = f32[N,N] broadcast(q), dimensions={0}
+      p = f32[N,N] multiply(b, c)
+      d = f32[N,N] divide(x, p)""",
+    "values of rows that are reversed": """
+      q = f32[N] sqrt(v)
+      b = f32[N,C] broadcast(q), dimensions={0}
+      p = f32[N,C] divide(x, b)
+      d = f32[N,C] reverse(p), dimensions={0}""",
+    "what has values of rows is reversed along them": """
+      q = f32[N] sqrt(v)
+      b = f32[N,C] broadcast(q), dimensions={0}
+      p = f32[N,C] divide(x, b)
+      d = f32[N,C] reverse(p), dimensions={1}""",
+    "what is kept is read in another row": """
+      q = f32[N,C] divide(one, x)
+      p = f32[N,C] reverse(q), dimensions={0}
+      d = f32[N,C] multiply(q, q)
+      e = f32[N,C] add(p, q)""",
+    "what is kept is read in another column": """
+      q = f32[N,C] divide(one, x)
+      p = f32[N,C] reverse(q), dimensions={1}
+      d = f32[N,C] multiply(q, q)
+      e = f32[N,C] add(p, q)""",
+    "what is kept is transposed": """
+      q = f32[N,N] divide(one, x)
+      p = f32[N,N] transpose(q), dimensions={1,0}
+      d = f32[N,N] multiply(q, q)
+      e = f32[N,N] add(p, q)""",
+    "what is kept is shifted": """
+      q = f32[N,C] divide(one, x)
+      h = f32[1,C] slice(q), slice={[0:1], [0:C]}
+      t = f32[M,C] slice(q), slice={[1:N], [0:C]}
+      p = f32[N,C] concatenate(t, h), dimensions={0}
+      d = f32[N,C] multiply(q, q)
+      e = f32[N,C] add(p, q)""",
+}
+
+
+@pytest.mark.parametrize("columns", [24, 40])
+@pytest.mark.parametrize("dim", [0, 1], ids=["columns", "rows"])
+@pytest.mark.parametrize("body", OTHER_ROWS.values(), ids=OTHER_ROWS)
+def test_what_is_read_in_other_rows(body: str, dim: int, columns: int) -> None:
+    """Chains found values once for a row, and kept others from one sweep to the next, which were those of other rows
+    where they were read."""
+    rows = 24
+    if "N,C" not in body:
+        columns = rows
+    last = "e" if " e = " in body else "d"
+    text = (
+        REGIONS.replace("T[]", "f32[]")
+        + f"""
+    ENTRY main {{
+      x = f32[N,C] parameter(0)
+      v = f32[N] parameter(1)
+      w = f32[C] parameter(2)
+      low = f32[] constant(-inf)
+      number = f32[] constant(1)
+      one = f32[N,C] broadcast(number), dimensions={{}}
+      {body}
+      m = f32[{"CN"[dim]}] reduce(d, low), dimensions={{{dim}}}, to_apply=max
+      k = f32[N,C] broadcast(m), dimensions={{{1 - dim}}}
+      ROOT r = f32[N,C] subtract({last}, k)
+    }}"""
+    )
+    sizes = {"[N,": f"[{rows},", "[N]": f"[{rows}]", ",N]": f",{rows}]", "[M,": f"[{rows - 1},", ",C]": f",{columns}]"}
+    sizes |= {"[C]": f"[{columns}]", "1:N]": f"1:{rows}]", "0:C]": f"0:{columns}]"}
+    for word, size in sizes.items():
+        text = text.replace(word, size)
+    random = np.random.default_rng(0)
+    arguments = [random.uniform(1, 9, size).astype(np.float32) for size in ((rows, columns), rows, columns)]
+    assert_same(run(text, *arguments), xlapy.evaluate(text, *arguments))
+
+
 def test_sweeps_write_only_the_places_that_they_use() -> None:
     """So that code grows with the number of sweeps, and not with its square."""
     many, few = (len(xlapy.compile(many_sweeps(count)).llvm_ir().splitlines()) for count in (32, 16))

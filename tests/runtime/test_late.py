@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,6 +60,26 @@ def test_a_child_imports_what_another_thread_was_importing(slow_module: str) -> 
         assert late(slow_module).answer == 42
 
     assert works_in_a_child(imports)
+    thread.join()
+
+
+def test_a_fork_waits_whatever_signal_handlers_raise(slow_module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 1:
+            raise KeyboardInterrupt
+        time.sleep(seconds)
+
+    thread = threading.Thread(target=late, args=(slow_module,))
+    thread.start()
+    while slow_module not in sys.modules:
+        time.sleep(0.001)
+    monkeypatch.setattr(late_imports, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    with pytest.raises(KeyboardInterrupt):
+        late_imports.wait_for_imports()
+    assert len(naps) > 1 and not late_imports.others_import()
     thread.join()
 
 

@@ -269,6 +269,49 @@ class RowSpace:
             return places == sorted(places)
         return self.is_full(instruction) and places == [dim for dim in self.kept if self.dims[dim] != 1]
 
+    def keeps_rows(self, instruction: Instruction) -> bool:
+        """Each row of the instruction is made from the same row of all operands that have rows. What has values of
+        rows is told by its dimensions, so that one of a square may have any: a broadcast along rows reads them all."""
+        if instruction.opcode == "reduce":
+            return row_space(instruction) == self
+        if Trait.ELEMENTWISE in instruction.spec.traits or self.continues(instruction):
+            return True
+        if not (self._has_rows(instruction) and all(map(self._has_rows, instruction.operands[:1]))):
+            return False
+        attributes, kept = instruction.attributes, self.kept
+        match instruction.opcode:
+            case "reverse":
+                return {*kept}.isdisjoint(attributes["dimensions"])
+            case "concatenate":
+                return attributes["dimension"] not in kept
+            case "slice":
+                return all(attributes["dimensions"][dim].stride == 1 for dim in kept)
+            case "pad":
+                edges = [attributes["dimensions"][dim] for dim in kept]
+                return not any(edge.low or edge.high or edge.interior for edge in edges)
+            case "transpose":
+                return all(attributes["permutation"][dim] == dim for dim in kept)
+            case "broadcast":
+                places: tuple[int, ...] = attributes["dimensions"]
+                return places[: len(kept)] == kept == (*range(len(kept)),)
+            case "reshape":
+                return kept == (*range(len(kept)),)
+        return False
+
+    def _has_rows(self, instruction: Instruction) -> bool:
+        """The dimensions that count rows are where they are in arrays of all elements."""
+        dims = instruction.shape.dims
+        return len(dims) > max(self.kept) and all(dims[dim] == self.dims[dim] for dim in self.kept)
+
+    def read_elsewhere(self, members: Sequence[Instruction]) -> set[Instruction]:
+        """The values, of `members` of a kernel, operands first, of which a row needs those of other rows as well. They
+        cannot be found once for a row and stand for all that reads them."""
+        found: set[Instruction] = set()
+        for user in reversed(members):
+            if user in found or not self.keeps_rows(user):
+                found.update(user.operands)
+        return found
+
 
 def row_space(reduce: Instruction) -> RowSpace | None:
     """The rows or columns that a reduce folds, if a row kernel may hold it."""

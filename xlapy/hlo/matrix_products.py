@@ -1,11 +1,11 @@
 """Dots and convolutions as matrix products: the calls of a library that compute them.
 
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
-walked with one stride in each operand. Most can, whatever is transposed. Of the batch dimensions the first ones may need
-strides of their own, like those of sentences before the heads of attention, and of rows and columns any that leave a
-run of others, like those of queries that share a key: there is a call for each of their positions. And the right side
-may lie in strips of columns, which are a batch then, each multiplied by the same left side. Only where the depth has no
-single stride, or there is little to multiply, is a dot a loop nest (`kernels.dot`).
+walked with one stride in each operand. Most can, whatever is transposed. Of the batch dimensions the first ones may
+need strides of their own, like those of sentences before the heads of attention, and of rows and columns any that
+leave a run of others, like those of queries that share a key: there is a call for each of their positions. And the
+right side may lie in strips of columns, which are a batch then, each multiplied by the same left side. Only where the
+depth has no single stride, or there is little to multiply, is a dot a loop nest (`kernels.dot`).
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as

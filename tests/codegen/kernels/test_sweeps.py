@@ -97,3 +97,64 @@ def test_the_results_are_those_of_the_evaluator(length: int) -> None:
     got, wanted = xlapy.compile(program)(*inputs), xlapy.evaluate(program, *inputs)
     for ours, theirs in zip(got, wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+MOVED = {
+    "reversed along rows": ("p = f32[64,4096] reverse(q), dimensions={1}", True),
+    "reversed rows": ("p = f32[64,4096] reverse(q), dimensions={0}", False),
+    "halves of rows, the other way round": (
+        """
+        h = f32[64,2048] slice(q), slice={[0:64], [0:2048]}
+        t = f32[64,2048] slice(q), slice={[0:64], [2048:4096]}
+        p = f32[64,4096] concatenate(t, h), dimensions={1}
+        """,
+        True,
+    ),
+    "rows, shifted": (
+        """
+        h = f32[1,4096] slice(q), slice={[0:1], [0:4096]}
+        t = f32[63,4096] slice(q), slice={[1:64], [0:4096]}
+        p = f32[64,4096] concatenate(t, h), dimensions={0}
+        """,
+        False,
+    ),
+    "rows, padded": (
+        """
+        t = f32[64,4095] slice(q), slice={[0:64], [1:4096]}
+        p = f32[64,4096] pad(t, zero), padding=0_0x1_0
+        """,
+        True,
+    ),
+    "pairs in rows": (
+        """
+        a = f32[64,2048,2] reshape(q)
+        b = f32[64,2048,2] reverse(a), dimensions={2}
+        p = f32[64,4096] reshape(b)
+        """,
+        True,
+    ),
+    "another shape": (
+        """
+        a = f32[4096,64] reshape(q)
+        b = f32[4096,64] reverse(a), dimensions={1}
+        p = f32[64,4096] reshape(b)
+        """,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("moved", "is_kept"), MOVED.values(), ids=MOVED)
+def test_what_is_read_at_other_places_is_kept_if_they_are_in_the_same_row(moved: str, *, is_kept: bool) -> None:
+    body = f"""
+        x = f32[64,4096] parameter(0)
+        zero = f32[] constant(0)
+        q = f32[64,4096] exponential(x)
+        {moved}
+        m = f32[64] reduce(q, zero), dimensions={{1}}, to_apply=sum
+        n = f32[64,4096] broadcast(m), dimensions={{0}}
+        d = f32[64,4096] subtract(p, n)
+        ROOT r = f32[64,4096] add(d, q)
+    """
+    found = plan_rows(parse(f"{SUMS} ENTRY main {{ {body} }}").entry, 1 << 20, host_target(), in_place=False)
+    assert kept(found) == [["q"] if is_kept else [], []]

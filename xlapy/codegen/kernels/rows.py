@@ -188,10 +188,7 @@ def _made_beforehand(
     """The values per row that elements are made from, unless they are sources. One that is read in the order of places
     in a row, too, as arrays of as many rows as places may be, has no one value for a row."""
     inside = between(goals, sources.__contains__)
-    elsewhere: set[Instruction] = set()
-    for instruction in reversed(inside):
-        if instruction in elsewhere or not space.continues(instruction):
-            elsewhere.update(instruction.operands)
+    elsewhere = space.read_elsewhere(inside)
     repeated = (i.operands[0] for i in inside if i.opcode == "broadcast" and space.is_full(i) and space.continues(i))
     values = dict.fromkeys(value for value in repeated if value not in elsewhere and value not in sources)
     return tuple(value for value in values if _must_not_wait(value, sources))

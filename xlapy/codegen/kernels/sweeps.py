@@ -41,8 +41,9 @@ def uses_of_sweeps(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], roo
 
 
 def _uses_within(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room: float) -> Uses:
-    """The same, where what is met first gets the room."""
+    """The same, where what is met first gets the room. Of a value that rows need of other rows, nothing is kept."""
     uses = Uses({}, {})
+    elsewhere = space.read_elsewhere(between([goal for goals in sweeps for goal in goals], _is_parameter))
     for number, goals in enumerate(sweeps):
         pending, seen = [*goals], set(goals)
         while pending:
@@ -50,7 +51,7 @@ def _uses_within(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room:
             is_again = uses.first.setdefault(value, number) < number
             if value.opcode in ("parameter", "reduce"):
                 continue
-            if is_again and space.is_full(value) and is_dear(value):
+            if is_again and space.is_full(value) and value not in elsewhere and is_dear(value):
                 size = 0 if value in uses.last else _row_bytes(value, space)
                 if size <= room:
                     room -= size
@@ -61,6 +62,10 @@ def _uses_within(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room:
     for value in [*uses.last]:
         _forget_if_cheap(value, uses)
     return uses
+
+
+def _is_parameter(value: Instruction) -> bool:
+    return value.opcode == "parameter"
 
 
 def _row_bytes(value: Instruction, space: RowSpace) -> int:
