@@ -31,8 +31,10 @@ each element. Its instructions are scheduled, fused and given memory like those 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from xlapy.hlo.attributes import (
     NO_WINDOW_DIMENSION,
@@ -278,25 +280,8 @@ class RowSpace:
             return True
         if not (self._has_rows(instruction) and all(map(self._has_rows, instruction.operands[:1]))):
             return False
-        attributes, kept = instruction.attributes, self.kept
-        match instruction.opcode:
-            case "reverse":
-                return {*kept}.isdisjoint(attributes["dimensions"])
-            case "concatenate":
-                return attributes["dimension"] not in kept
-            case "slice":
-                return all(attributes["dimensions"][dim].stride == 1 for dim in kept)
-            case "pad":
-                edges = [attributes["dimensions"][dim] for dim in kept]
-                return not any(edge.low or edge.high or edge.interior for edge in edges)
-            case "transpose":
-                return all(attributes["permutation"][dim] == dim for dim in kept)
-            case "broadcast":
-                places: tuple[int, ...] = attributes["dimensions"]
-                return places[: len(kept)] == kept == (*range(len(kept)),)
-            case "reshape":
-                return kept == (*range(len(kept)),)
-        return False
+        test = _KEEPS_ROWS.get(instruction.opcode)
+        return test is not None and test(instruction.attributes, self.kept)
 
     def _has_rows(self, instruction: Instruction) -> bool:
         """The dimensions that count rows are where they are in arrays of all elements."""
@@ -311,6 +296,31 @@ class RowSpace:
             if user in found or not self.keeps_rows(user):
                 found.update(user.operands)
         return found
+
+
+def _counts_rows_first(kept: Dims) -> bool:
+    return kept == (*range(len(kept)),)
+
+
+def _pads_no_rows(attributes: Mapping[str, Any], kept: Dims) -> bool:
+    edges = [attributes["dimensions"][dim] for dim in kept]
+    return not any(edge.low or edge.high or edge.interior for edge in edges)
+
+
+_KEEPS_ROWS: Mapping[str, Callable[[Mapping[str, Any], Dims], bool]] = MappingProxyType(
+    {
+        "reverse": lambda attributes, kept: {*kept}.isdisjoint(attributes["dimensions"]),
+        "concatenate": lambda attributes, kept: attributes["dimension"] not in kept,
+        "slice": lambda attributes, kept: all(attributes["dimensions"][dim].stride == 1 for dim in kept),
+        "pad": _pads_no_rows,
+        "transpose": lambda attributes, kept: all(attributes["permutation"][dim] == dim for dim in kept),
+        "broadcast": lambda attributes, kept: (
+            _counts_rows_first(kept) and tuple(attributes["dimensions"][: len(kept)]) == kept
+        ),
+        "reshape": lambda attributes, kept: _counts_rows_first(kept),
+    }
+)
+"""Of what has the dimensions that count rows where its operand has them: whether its rows are those of the operand."""
 
 
 def row_space(reduce: Instruction) -> RowSpace | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from xlapy.codegen.arrays import Placement
@@ -103,33 +104,58 @@ def _origins_of_operand(instruction: Instruction, number: int, origins: Origins)
     operand = instruction.operands[number].shape
     if not operand.is_array or not operand.rank:
         return None
-    match instruction.opcode:
-        case "slice":
-            parts = instruction.attributes["dimensions"]
-            return tuple(
-                _moved(at, part.start) if part.stride == 1 else None for at, part in zip(origins, parts, strict=True)
-            )
-        case "pad":
-            paddings = instruction.attributes["dimensions"]
-            return tuple(
-                None if padding.interior else _moved(at, -padding.low)
-                for at, padding in zip(origins, paddings, strict=True)
-            )
-        case "concatenate":
-            dimension = instruction.attributes["dimension"]
-            start = sum(before.shape.dims[dimension] for before in instruction.operands[:number])
-            return tuple(_moved(at, -start) if dim == dimension else at for dim, at in enumerate(origins))
-        case "reshape" | "bitcast":
-            return _reshaped(origins, instruction.shape.dims, operand.dims)
-        case "broadcast":
-            return tuple(origins[dim] for dim in instruction.attributes["dimensions"])
-        case "transpose":
-            permutation = instruction.attributes["permutation"]
-            return tuple(origins[permutation.index(dim)] for dim in range(operand.rank))
-        case "reverse":
-            turned = instruction.attributes["dimensions"]
-            return tuple(None if dim in turned else at for dim, at in enumerate(origins))
-    return origins if Trait.ELEMENTWISE in instruction.spec.traits and operand.dims == instruction.shape.dims else None
+    if Trait.ELEMENTWISE in instruction.spec.traits:
+        return origins if operand.dims == instruction.shape.dims else None
+    read = _READ.get(instruction.opcode)
+    return None if read is None else read(instruction, number, origins)
+
+
+def _read_by_slice(slice: Instruction, _: int, origins: Origins) -> Origins | None:
+    parts = zip(origins, slice.attributes["dimensions"], strict=True)
+    return tuple(_moved(at, part.start) if part.stride == 1 else None for at, part in parts)
+
+
+def _read_by_pad(pad: Instruction, _: int, origins: Origins) -> Origins | None:
+    edges = zip(origins, pad.attributes["dimensions"], strict=True)
+    return tuple(None if edge.interior else _moved(at, -edge.low) for at, edge in edges)
+
+
+def _read_by_concatenate(concatenate: Instruction, number: int, origins: Origins) -> Origins | None:
+    dimension = concatenate.attributes["dimension"]
+    start = sum(before.shape.dims[dimension] for before in concatenate.operands[:number])
+    return tuple(_moved(at, -start) if dim == dimension else at for dim, at in enumerate(origins))
+
+
+def _read_by_reshape(reshape: Instruction, _: int, origins: Origins) -> Origins | None:
+    return _reshaped(origins, reshape.shape.dims, reshape.operands[0].shape.dims)
+
+
+def _read_by_broadcast(broadcast: Instruction, _: int, origins: Origins) -> Origins | None:
+    return tuple(origins[dim] for dim in broadcast.attributes["dimensions"])
+
+
+def _read_by_transpose(transpose: Instruction, _: int, origins: Origins) -> Origins | None:
+    permutation = transpose.attributes["permutation"]
+    return tuple(origins[permutation.index(dim)] for dim in range(len(permutation)))
+
+
+def _read_by_reverse(reverse: Instruction, _: int, origins: Origins) -> Origins | None:
+    return tuple(None if dim in reverse.attributes["dimensions"] else at for dim, at in enumerate(origins))
+
+
+_READ: Mapping[str, Callable[[Instruction, int, Origins], Origins | None]] = MappingProxyType(
+    {
+        "bitcast": _read_by_reshape,
+        "broadcast": _read_by_broadcast,
+        "concatenate": _read_by_concatenate,
+        "pad": _read_by_pad,
+        "reshape": _read_by_reshape,
+        "reverse": _read_by_reverse,
+        "slice": _read_by_slice,
+        "transpose": _read_by_transpose,
+    }
+)
+"""Where what only moves elements reads its operand of that number, by its op."""
 
 
 def _reshaped(origins: Origins, dims: Dims, operand_dims: Dims) -> Origins | None:
