@@ -88,7 +88,7 @@ class ElementGraph:
         asked = [wanted[instruction].setdefault(index, _Wanted()) for instruction, index in requests]
         for instruction in reversed(order):
             for index, element in wanted[instruction].items():
-                operands, element.combine = self._demand(instruction, index)
+                operands, element.combine = self.demand(instruction, index)
                 element.operands = [wanted[operand].setdefault(at, _Wanted()) for operand, at in operands]
         return order, wanted, asked
 
@@ -96,7 +96,8 @@ class ElementGraph:
         """The value of a rank-0 instruction, needed to work out indices."""
         return self.values([(instruction, SCALAR)])[0]
 
-    def _demand(self, instruction: Instruction, index: Index) -> Demand:
+    def demand(self, instruction: Instruction, index: Index) -> Demand:
+        """What an instruction needs for an index."""
         if instruction in self.scalars:
             return Demand((), lambda _: self.scalars[instruction])
         if instruction in self.arrays:
@@ -304,14 +305,13 @@ def _gather(graph: ElementGraph, instruction: Instruction, index: Index) -> Dema
     for dim, size in enumerate(sizes):
         place = ix.constant(0)
         if dim in numbers.start_index_map:
-            component = ix.constant(numbers.start_index_map.index(dim))
+            number = numbers.start_index_map.index(dim)
+            component = ix.constant(number)._replace(bounds=range(number, number + 1))
             vector = list(batch)
             vector.insert(numbers.index_vector_dim, component)
-            number = Index(indices.shape.dims, tuple(vector[: indices.shape.rank]), None, index.mask)
-            start = graph.values([(indices, number)])[0]
-            assert isinstance(start, Value)
+            at = Index(indices.shape.dims, tuple(vector[: indices.shape.rank]), None, index.mask)
             limit = operand.shape.dims[dim] - size
-            place = _clamped_place(ix, start, indices.shape.type, limit)
+            place = _known_place(graph, indices, at, limit) or _computed_place(graph, indices, at, limit)
         elif dim in numbers.operand_batching_dims:
             axis = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(dim)]
             place = batch[axis - (axis > numbers.index_vector_dim)]
@@ -319,6 +319,73 @@ def _gather(graph: ElementGraph, instruction: Instruction, index: Index) -> Dema
             place = ix.sum(place, next(offsets))
         places.append(place)
     return Demand([(operand, Index(operand.shape.dims, tuple(places), None, index.mask))], _sole)
+
+
+def _computed_place(graph: ElementGraph, indices: Instruction, index: Index, limit: int) -> Coordinate:
+    start = graph.values([(indices, index)])[0]
+    assert isinstance(start, Value)
+    return _clamped_place(graph.ix, start, indices.shape.type, limit)
+
+
+class _Progression(NamedTuple):
+    """Integers that move by one step from lane to lane, none outside of [least, most] anywhere in their array."""
+
+    at: Coordinate
+    least: int
+    most: int
+
+
+def _known_place(graph: ElementGraph, indices: Instruction, index: Index, limit: int) -> Coordinate | None:
+    """Start indices that follow from where the lanes are, as of windows, none of them beyond `limit`."""
+    progression = _progression(graph, indices, index)
+    if progression is None or progression.least < 0 or progression.most > limit:
+        return None
+    return progression.at
+
+
+def _progression(graph: ElementGraph, instruction: Instruction, index: Index) -> _Progression | None:
+    """The values of integers made of iotas and constants, if that is how they move."""
+    type = instruction.shape.type
+    if graph.is_input(instruction) or not type.is_integer:
+        return None
+    found = _progression_of(graph, instruction, index)
+    fits = found is not None and found.at.vector is None and type.holds(found.least, found.most)
+    return found if fits else None
+
+
+def _progression_of(graph: ElementGraph, instruction: Instruction, index: Index) -> _Progression | None:
+    ix, operands = graph.ix, instruction.operands
+    match instruction.opcode:
+        case "iota":
+            dimension = instruction.attributes["dimension"]
+            return _Progression(ix.split(index)[dimension], 0, max(instruction.shape.dims[dimension] - 1, 0))
+        case "constant":
+            literal = instruction.attributes["literal"]
+            if not literal.array.size or not literal.is_splat:
+                return None
+            value = int(literal.scalar())
+            return _Progression(ix.constant(value), value, value)
+        case "broadcast" | "reshape" | "bitcast" | "slice" | "transpose" | "reverse" | "concatenate":
+            (operand, at), *others = graph.demand(instruction, index).operands
+            return None if others else _progression(graph, operand, at)
+        case "convert":
+            return _progression(graph, operands[0], index)
+        case "add" | "subtract" | "multiply":
+            one, other = (_progression(graph, operand, index if operand.shape.rank else SCALAR) for operand in operands)
+            return None if one is None or other is None else _combined(ix, instruction.opcode, one, other)
+    return None
+
+
+def _combined(ix: Indexing, opcode: str, one: _Progression, other: _Progression) -> _Progression | None:
+    if opcode == "multiply":
+        one, other = (other, one) if one.least == one.most else (one, other)
+        if other.least != other.most:
+            return None
+        ends = one.least * other.least, one.most * other.least
+        return _Progression(ix.scale(one.at._replace(bounds=None), other.least), min(ends), max(ends))
+    if opcode == "subtract":
+        other = _Progression(ix.scale(other.at._replace(bounds=None), -1), -other.most, -other.least)
+    return _Progression(ix.sum(one.at, other.at), one.least + other.least, one.most + other.most)
 
 
 @DEMANDS.register("pad")

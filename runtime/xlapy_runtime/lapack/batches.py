@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
+from xlapy_runtime.alignment import data_address
 from xlapy_runtime.images import Code
 from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 
@@ -32,11 +34,20 @@ def call_each(address: int, count: int, pointers: Sequence[int], steps: Sequence
     if LOOPS.found is None:
         _call_each_slowly(address, count, pointers, steps)
         return
-    loop = _Loop(LOOPS.found.address(LOOP_SYMBOLS[len(pointers)]))
+    loop, words = _loop(LOOPS.found.address(LOOP_SYMBOLS[len(pointers)])), ctypes.c_int64 * len(pointers)
+    if count <= PROBLEMS_PER_LOOP:
+        loop(address, count, words(*pointers), words(*steps))
+        return
     places, strides = np.array(pointers, np.int64), np.array(steps, np.int64)
     for start in range(0, count, PROBLEMS_PER_LOOP):
         now = places + start * strides
-        loop(address, min(PROBLEMS_PER_LOOP, count - start), now.ctypes.data, strides.ctypes.data)
+        loop(address, min(PROBLEMS_PER_LOOP, count - start), data_address(now), data_address(strides))
+
+
+@cache
+def _loop(address: int) -> Callable[..., None]:
+    """The function at an address, to be called from Python."""
+    return _Loop(address)
 
 
 def _call_each_slowly(address: int, count: int, pointers: Sequence[int], steps: Sequence[int]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from xlapy_runtime.alignment import data_address
 from xlapy_runtime.capsules import capsule_address, capsule_name
 from xlapy_runtime.errors import InternalError, UnsupportedError
 from xlapy_runtime.lapack.batches import call_each
@@ -87,9 +88,10 @@ class Batch:
         problem, one behind the other in memory."""
         if any(isinstance(argument, Queried) for argument in arguments):
             arguments = (*self._with_workspaces(routine, arguments),)
-        memory = [_in_memory(argument) for argument in arguments]
+        numbers = np.array([argument for argument in arguments if isinstance(argument, int)], np.int32)
+        places = itertools.count(data_address(numbers), numbers.itemsize)
+        pointers = [next(places) if isinstance(argument, int) else _address(argument) for argument in arguments]
         steps = [argument.nbytes // self.count if isinstance(argument, np.ndarray) else 0 for argument in arguments]
-        pointers = [0 if array is None else array.ctypes.data for array in memory]
         call_each(native_address(self.prefix + routine, len(pointers)), self.count, pointers, steps)
 
     def integers(self, length: int) -> Shared:
@@ -102,23 +104,51 @@ class Batch:
 
     def _with_workspaces(self, routine: str, arguments: Sequence[Any]) -> list[Any]:
         """The arguments with memory for what is queried."""
-        kinds = {WORK: self.dtype, REAL_WORK: self.real, INTEGER_WORK: np.dtype(np.int32)}
-        answers = {argument: np.zeros(1, kinds[argument]) for argument in arguments if isinstance(argument, Queried)}
-        question = _with_spaces(arguments, {queried: (Shared(answer), -1) for queried, answer in answers.items()})
-        Batch(self.prefix, self.dtype, 1).call(routine, *question)
-        spaces = {queried: np.empty(_length(answer[0]), answer.dtype) for queried, answer in answers.items()}
+        known = (argument if isinstance(argument, _KNOWN) else _Unread(argument is None) for argument in arguments)
+        lengths = _workspaces(Batch(self.prefix, self.dtype, 1), routine, tuple(known))
+        spaces = {queried: np.empty(length, self.dtype_of(queried)) for queried, length in lengths.items()}
         return _with_spaces(arguments, {queried: (Shared(space), space.size) for queried, space in spaces.items()})
 
+    def dtype_of(self, queried: Queried) -> np.dtype[Any]:
+        """Of a workspace."""
+        return {WORK: self.dtype, REAL_WORK: self.real, INTEGER_WORK: np.dtype(np.int32)}[queried]
 
-def _in_memory(argument: Any) -> Array | None:
-    """Where an argument of all problems lies; None for a null pointer."""
+
+_KNOWN = (int, str, Queried)
+"""The arguments by which a routine knows how much memory it wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """An array, or a null pointer, which a routine that is asked for workspaces does not look at."""
+
+    is_null: bool
+
+
+@cache
+def _workspaces(batch: Batch, routine: str, known: tuple[Any, ...]) -> Mapping[Queried, int]:
+    """How long the workspaces are that a routine says it wants. Asking takes as long as a small problem."""
+    answers = {argument: np.zeros(1, batch.dtype_of(argument)) for argument in known if isinstance(argument, Queried)}
+    room = Shared(np.zeros(1, np.complex128))  # for whatever it reports
+    arguments = [(None if each.is_null else room) if isinstance(each, _Unread) else each for each in known]
+    batch.call(
+        routine, *_with_spaces(arguments, {queried: (Shared(answer), -1) for queried, answer in answers.items()})
+    )
+    return {queried: _length(answer[0]) for queried, answer in answers.items()}
+
+
+def _address(argument: Any) -> int:
+    """Where an argument of all problems lies that is no number; 0 for a null pointer."""
     if isinstance(argument, str):
-        return np.frombuffer(argument.encode(), np.uint8)
-    if isinstance(argument, int):
-        return np.array([argument], np.int32)
+        return data_address(_letters(argument))
     if isinstance(argument, Shared):
-        return argument.array
-    return None if argument is None else np.asarray(argument)
+        return data_address(argument.array)
+    return 0 if argument is None else data_address(argument)
+
+
+@cache
+def _letters(text: str) -> Array:
+    return np.frombuffer(text.encode(), np.uint8)
 
 
 def _with_spaces(arguments: Sequence[Any], spaces: Mapping[Queried, tuple[Shared, int]]) -> list[Any]:

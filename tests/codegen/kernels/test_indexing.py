@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import xlapy
 from tests.support.dimension_numbers import Windows, windows
 from tests.support.native import assert_same_bits, check_native, record
 from xlapy import ops
+from xlapy.builder import XlaOp
 from xlapy.codegen.target import host_target
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.element_types import ALL
@@ -228,3 +230,50 @@ def test_long_gathers_are_split_among_threads() -> None:
     module = record(lambda x, i: ops.Gather(x, i, ELEMENTS, (1,)), table, indices)
     executable = xlapy.compile(module, xlapy.CompileOptions(num_threads=2))
     assert_same_bits(executable(table, indices), table[indices])
+
+
+def windows_of(x: XlaOp, count: int, width: int, stride: int, dtype: Any = np.int32, first: int = 0) -> XlaOp:
+    """Neighbours behind every `stride`-th element, by computed places."""
+    shape = xlapy.Shape.array(dtype, (count, width))
+    number, place = (ops.Iota(x.builder, shape, dim) for dim in (0, 1))
+    starts = number * ops.Constant(x.builder, dtype(stride)) + ops.Constant(x.builder, dtype(first))
+    numbers = GatherDimensionNumbers((), (0,), (0,), 2)
+    return ops.Gather(x, ops.Reshape(starts + place, [count, width, 1]), numbers, [1])
+
+
+PLACES: dict[str, Callable[[XlaOp], XlaOp]] = {
+    "windows": lambda x: windows_of(x, 200, 32, 1),
+    "windows and their sums": lambda x: ops.Reduce(windows_of(x, 200, 33, 1), np.float32(0), ops.Add, [1]),
+    "frames": lambda x: windows_of(x, 20, 48, 11) * np.float32(2),
+    "every third": lambda x: ops.Transpose(windows_of(x, 70, 3, 3), [1, 0]),
+    "beyond the end": lambda x: windows_of(x, 250, 20, 1),
+    "far beyond": lambda x: windows_of(x, 20, 20, 1, first=1000),
+    "before the beginning": lambda x: windows_of(x, 20, 30, 1, first=-7),
+    "bytes that hold all": lambda x: windows_of(x, 200, 30, 1, np.uint8),
+    "bytes that wrap": lambda x: windows_of(x, 200, 100, 1, np.uint8),
+    "signed bytes that wrap": lambda x: windows_of(x, 30, 30, 3, np.int8),
+    "backwards": lambda x: windows_of(x, 100, 30, -2, first=198),
+    "below zero for unsigned": lambda x: windows_of(x, 20, 30, 1, np.uint32, first=4294967290),
+    "padded": lambda x: ops.Pad(windows_of(x, 100, 30, 2), np.float32(-1), [(3, 2, 0), (5, 6, 0)]),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_that_follow_from_those_of_lanes(name: str) -> None:
+    check_native(PLACES[name], np.random.default_rng(0).integers(-50, 50, 231).astype(np.float32))
+
+
+def test_patches_of_images() -> None:
+    def patches(x: XlaOp) -> XlaOp:
+        shape = xlapy.Shape.array(np.int32, (12, 15, 5, 6))
+        row, column, below, behind = (ops.Iota(x.builder, shape, dim) for dim in range(4))
+        places = [ops.Reshape(place, [12, 15, 5, 6, 1]) for place in (row * np.int32(2) + below, column + behind)]
+        numbers = GatherDimensionNumbers((), (0, 1), (0, 1), 4)
+        return ops.Gather(x, ops.ConcatInDim(x.builder, places, 4), numbers, [1, 1])
+
+    check_native(patches, np.random.default_rng(0).normal(size=(27, 20)).astype(np.float32))
+
+
+def test_windows_are_loaded_as_vectors() -> None:
+    code = check_native(PLACES["windows"], np.zeros(231, np.float32)).llvm_ir()
+    assert "gather" not in code.split("define i32 @xlapy.entry")[0].replace("kernel.0.gather", "")
