@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.irlab import HAS_FMA, NATIVE_FEATURES, Compiled
 from tests.support.work import assert_linear, lines_run
-from xlapy.codegen.ir import F32, F64, I1, I8, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime.errors import InternalError
@@ -355,6 +355,35 @@ class TestMemory:
         assert y[16:32:2].tolist() == x.tolist()
         assert y[32] == 5
         assert y[40:].tolist() == [0, 1, 2, 3, 4, -1, -1, -1]
+
+    @pytest.mark.parametrize("lanes", [8, 16])
+    @pytest.mark.parametrize("element", [I8, I16, I32], ids=["i8", "i16", "i32"])
+    def test_first_lanes(self, element: IRType, lanes: int) -> None:
+        """Those of types that no instruction masks go by way of the stack, in front of loops if they can."""
+
+        def write(k: KernelBuilder) -> None:
+            x, y, type = k.parameters["x"], k.parameters["y"], element.with_lanes(lanes)
+            mask = k.first_lanes(k.parameters["n"], lanes)
+            with k.loop(0, k.parameters["m"]) as loop:
+                same = k.masked_load(x, type, mask, 7, hoistable=True)
+                assert same is k.masked_load(x, type, mask, 7, hoistable=True)
+                place = k.gep(y, k.mul(loop.index, 2 * lanes), type.bytes)
+                k.masked_store(place, k.add(same, k.masked_load(x, type, mask, 7)), mask)
+                k.store(k.gep(place, lanes, type.bytes), same)
+
+        text = kernel_text(write, "x y n m")
+        assert ("llvm.masked" in text) == (element is I32)
+        written = blocks(text)
+        inside = [line for label, lines in written.items() if label.startswith("loop") for line in lines]
+        assert sum("llvm.memcpy" in line or "masked.load" in line for line in inside) == (1 if element is I32 else 2)
+        code = Compiled(text)
+        x = np.arange(1, lanes + 1).astype(f"int{element.bits}")
+        for count in range(lanes + 1):
+            y = np.full((3, 2, lanes), 100, x.dtype)
+            code.call("f", x, y, count, 3)
+            wanted = np.where(np.arange(lanes) < count, x, 7)
+            assert (y[:, 0, :count] == 2 * x[:count]).all() and (y[:, 0, count:] == 100).all()
+            assert (y[:, 1] == wanted).all()
 
     def test_alias_scopes(self) -> None:
         def write(k: KernelBuilder) -> None:

@@ -278,7 +278,7 @@ def test_long_parts_in_memory_are_joined_by_one_code(rows: int, dtype: str, thre
     np.testing.assert_array_equal(got, np.concatenate(arrays, 1))
 
 
-@pytest.mark.parametrize("rows", [1, 150])
+@pytest.mark.parametrize("rows", [2, 150])
 def test_more_parts_that_are_joined_take_no_more_code(rows: int) -> None:
     """In many rows they are stored past the caches, and begin anywhere in lines of those."""
     arrays = [numbers((rows, 12_000 // rows + 1001 * number)) for number in range(1, 9)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,7 @@ class Emitter:
         self.ranges: dict[str, Range] = {}  # what is known of values
         self.products: dict[str, tuple[Value, Value]] = {}  # what values are products of that sums may take in
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
+        self._first_lanes: dict[str, Value] = {}  # masks of the first lanes, and how many these are
         self.has_fma = module.has_fma
         self.has_f16c = module.has_f16c
         self.has_scalef = module.has_scalef
@@ -189,6 +190,15 @@ class Emitter:
         scope.lines.append(f"  {name} = {text}")
         value = scope.shared[text] = Value(type, name, None, scope)
         return value
+
+    def _written_once(self, key: str, write: Callable[[], Value], *operands: Value) -> Value:
+        """What `write` writes, in front of all loops in which it would be the same, and at most once for each key."""
+        scope = self._scopes[max(self._scope.barrier, *(operand.scope.depth for operand in operands))]
+        if key not in scope.shared:
+            here, self._scope = self._scope, scope
+            scope.shared[key] = write()
+            self._scope = here
+        return scope.shared[key]
 
     def _result(self, type: IRType, text: str) -> Value:
         """The result of an operation that stays where it is and is never shared, such as a load or a call."""

@@ -6,6 +6,8 @@ different scopes never touch the same memory, and LLVM is told so.
 
 from __future__ import annotations
 
+from functools import partial
+
 from xlapy.codegen.ir_arithmetic import Arithmetic
 from xlapy.codegen.ir_types import I1, I8, I32, I64, PTR, IRType, Operand, Value
 from xlapy_runtime.errors import InternalError
@@ -113,6 +115,17 @@ class Memory(Arithmetic):
             text += f", !nontemporal !{self.module.metadata('!{i32 1}')}"
         self._effect(text + self._alias_metadata(alias))
 
+    def first_lanes(self, count: Value, lanes: int) -> Value:
+        """The mask of the first `count` of so many lanes."""
+        mask = self.compare("lt", self.lane_numbers(I32.with_lanes(lanes)), self.splat(self.trunc(count, I32), lanes))
+        self._first_lanes[mask.text] = count
+        return mask
+
+    def _by_way_of_stack(self, type: IRType, mask: Value) -> Value | None:
+        """How many first lanes the mask selects, if they had better be copied: of lanes that no instruction masks, LLVM
+        makes a branch each, which takes it ten times as long as all the rest."""
+        return None if self.has_masks or type.bits >= I32.bits else self._first_lanes.get(mask.text)
+
     def masked_load(
         self,
         pointer: Value,
@@ -128,6 +141,12 @@ class Memory(Arithmetic):
 
         One that is `hoistable` reads memory that nothing writes while the function runs, so equal ones are shared."""
         fallback = self._value(otherwise, type)
+        count = self._by_way_of_stack(type, mask)
+        if count is not None:
+            size = self.mul(count, type.bytes)
+            copied = partial(self._copied, pointer, type, size, fallback)
+            key = f"the first lanes of {type.text} at {pointer.text}, of {size.text} bytes, or {fallback.text}"
+            return self._written_once(key, copied, pointer, size, fallback) if hoistable else copied()
         symbol = f"llvm.masked.load.{type.suffix}.p0"
         self.module.declare(symbol, type, [PTR, I32, mask.type, type])
         text = (
@@ -137,10 +156,23 @@ class Memory(Arithmetic):
         text += self._alias_metadata(alias)
         return self._pure(type, text, pointer, mask, fallback) if hoistable else self._result(type, text)
 
+    def _copied(self, pointer: Value, type: IRType, size: Value, fallback: Value) -> Value:
+        """A vector, of which so many bytes are loaded."""
+        room = self.alloca(type)
+        self.store(room, fallback)
+        self.memcpy(room, pointer, size)
+        return self.load(room, type)
+
     def masked_store(
         self, pointer: Value, value: Value, mask: Value, align: int | None = None, alias: str | None = None
     ) -> None:
         """Stores the lanes that `mask` selects and touches no others."""
+        count = self._by_way_of_stack(value.type, mask)
+        if count is not None:
+            room = self.alloca(value.type)
+            self.store(room, value)
+            self.memcpy(pointer, room, self.mul(count, value.type.bytes))
+            return
         symbol = f"llvm.masked.store.{value.type.suffix}.p0"
         self.module.declare(symbol, None, [value.type, PTR, I32, mask.type])
         text = (

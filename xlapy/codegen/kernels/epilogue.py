@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernels.effort import LEAST_PARTS, is_small_behind
 from xlapy.codegen.kernels.loop import (
     FUNCTION_WORK,
@@ -185,19 +185,14 @@ class _Block:
             with k.loop(begin, end, lanes) as vector:
                 count = k.smin(k.sub(end, vector.index), lanes)
                 whole = k.compare("eq", count, lanes) if self._plan.hides_masks else None
-                self._down(here, vector.index, line, self._mask(count), whole)
+                self._down(here, vector.index, line, k.first_lanes(count, lanes), whole)
             return
         whole = k.add(begin, k.and_(k.sub(end, begin), -lanes))
         with k.loop(begin, whole, lanes) as vector:
             self._down(here, vector.index, line, None)
         if lanes > 1:
             with k.if_(k.compare("lt", whole, end)):
-                self._down(here, whole, line, self._mask(k.sub(end, whole)))
-
-    def _mask(self, count: Value) -> Value:
-        """The first lanes."""
-        k, lanes = self._k, self._plan.lanes
-        return k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), k.splat(k.trunc(count, I32), lanes))
+                self._down(here, whole, line, k.first_lanes(k.sub(end, whole), lanes))
 
     def _down(
         self, here: _Rows, column: Value, line: Value | None, mask: Value | None, whole: Value | None = None
