@@ -249,7 +249,7 @@ def test_functions_that_are_methods_begin_with_their_class() -> None:
     for owner, name, function in methods():
         first = next(iter(inspect.signature(function).parameters.values()))
         kinds = {XlaBuilder: ("XlaBuilder",), XlaOp: ("XlaOp", "Operand", "Operands", "Operand | None")}
-        assert first.annotation in kinds[owner] or name in ("reduce", "sort"), name  # which have a form for each class
+        assert first.annotation in kinds[owner], name
 
 
 def test_padding_in_its_spellings() -> None:

@@ -93,6 +93,13 @@ def test_functions_of_numpy_are_refused_at_the_users_line(compute: Callable[[Xla
     assert "test_other_names.py" in caught.value.where
 
 
+@pytest.mark.parametrize("size", [None, "?", "n"])
+def test_sizes_that_are_not_known_are_written_as_numbers(size: object) -> None:
+    with pytest.raises(xlapy.ShapeError, match=r"list of integers, not .*; -1 is a size that is not known"):
+        Shape.array(np.float32, (size, 4))  # type: ignore[arg-type]
+    assert str(Shape.array(np.float32, (-1, 4))) == "f32[?,4]"
+
+
 @pytest.mark.parametrize("use", [lambda shape: shape[0], list, lambda shape: 3 in shape])
 def test_shapes_are_no_lists(use: Callable[[Shape], object]) -> None:
     with pytest.raises(ArgumentError, match=r"f32\[2,3\] is no list: shape\.dims has the sizes of an array"):

@@ -389,8 +389,7 @@ class OpMethods:
     def recv_with_token(self, shape: Shape, handle: Any) -> XlaOp:
         """Receives data of `shape` from a channel, after `token`. The result is (data, token)."""
     def reduce(self, init_value: Operand, computation: ComputationLike, dimensions_to_reduce: Integers) -> XlaOp:
-        """Folds dimensions with `computation`, from initial values: `Reduce(builder, operands, init_values,
-        computation, dimensions)`, or `Reduce(operand, init_value, computation, dimensions)` for one operand."""
+        """Folds dimensions with `computation`, from `init_value`."""
     def reduce_all(self, init_value: Operand, computation: ComputationLike) -> XlaOp:
         """Folds all dimensions into a scalar."""
     def reduce_precision(
@@ -538,8 +537,8 @@ class OpMethods:
         dimension: int = -1,
         is_stable: bool = False,
     ) -> XlaOp:
-        """Sorts along a dimension: `Sort(builder, operands, comparator, dimension, is_stable)`, or in the older forms
-        `Sort(operand, dimension=...)` and `Sort(keys, values, dimension=...)`."""
+        """Sorts the keys along a dimension, and moves the values alike, if there are any: the result then is a
+        tuple."""
     def sort_key_val(self, values: Operand, dimension: int = -1) -> XlaOp:
         """Sorts keys, ascending, and moves the values alike: a tuple of both."""
     def sqrt(self) -> XlaOp:

@@ -36,7 +36,7 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
 )
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.registry import FUNCTIONS
+from xlapy.builder.registry import FUNCTIONS, VALUE_FORMS
 
 FURTHER_NAMES: dict[str, tuple[str, ...]] = {
     "ConvertElementType": ("astype", "cast"),
@@ -75,8 +75,8 @@ def methods() -> Iterator[tuple[type, str, Callable[..., Any]]]:
         for method in (snake_case(name), *FURTHER_NAMES.get(name, ())):
             if not keyword.iskeyword(method):
                 yield owner, method, function
-    yield XlaOp, "reduce", reductions.Reduce  # its second form begins with the operand
-    yield XlaOp, "sort", ordering.Sort  # its older forms do
+    for name in VALUE_FORMS:
+        yield XlaOp, snake_case(name), VALUE_FORMS[name]
 
 
 def snake_case(name: str) -> str:

@@ -28,7 +28,10 @@ def _sorted_keys(
     dimension: int = -1,
     is_stable: bool = False,
 ) -> XlaOp:
-    """Sort in its older forms."""
+    """Sorts the keys along a dimension, and moves the values alike, if there are any: the result then is a tuple.
+
+    The comparator gets two elements of each, interleaved, and says whether the first come before the second. Without
+    one, the keys ascend, floats in total order."""
     further = [] if values is None else listed(values)
     return _sort(as_handle(keys).builder, [keys, *further], comparator, dimension, is_stable)
 

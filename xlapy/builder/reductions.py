@@ -28,7 +28,9 @@ def _reduced(
     computation: ComputationLike,
     dimensions_to_reduce: Integers | None = None,
 ) -> XlaOp:
-    """Reduce of one operand."""
+    """Folds dimensions with `computation`, from `init_value`.
+
+    A function gets the running value, then the element, as scalars, and returns the new running value."""
     if dimensions_to_reduce is None:
         raise ArgumentError("the dimensions to fold are missing; x.reduce_all(init_value, computation) folds all")
     dimensions = as_ints(dimensions_to_reduce, "dimensions")

@@ -24,6 +24,9 @@ FUNCTIONS: Registry[Callable[..., Any]] = Registry("op function")
 RECORDED_BY: Registry[Callable[..., Any]] = Registry("builder function", OPS)
 """The function that records each op of the table."""
 
+VALUE_FORMS: Registry[Callable[..., Any]] = Registry("form of a value")
+"""The other forms of functions that begin with a builder, by the same names: these begin with a value."""
+
 OPERATORS: Registry[Callable[..., Any]] = Registry("operator")
 """What the operators of `XlaOp` do, by the name of the special method without underscores ("add")."""
 
@@ -88,10 +91,13 @@ def op_function(
 
     def register(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         name = function.__name__
+        keywords = KEYWORDS_ELSEWHERE.get(name)
+        form = None
         if of_value is not None:
-            of_value.__name__ = name
-        call = located(_with_builder(function, located(of_value) if of_value is not None else None))
-        call = _with_other_keywords(call, KEYWORDS_ELSEWHERE.get(name))
+            of_value.__name__, of_value.__qualname__ = name, function.__qualname__
+            form = _with_other_keywords(located(of_value), keywords)
+            VALUE_FORMS.add(name, form)
+        call = _with_other_keywords(located(_with_builder(function, form)), keywords)
         FUNCTIONS.register(name, *aliases)(call)
         RECORDED_BY.register(*opcodes)(call)
         return call

@@ -109,11 +109,15 @@ class Shape:
     ) -> Shape:
         """An array of `dims`; `dynamic[d]` makes `dims[d]` a bound; `layout` is minor to major (None: row-major).
 
-        `element_type` is an `ElementType` or a numpy dtype. Raises ShapeError for a negative size or a bad layout."""
+        `element_type` is an `ElementType` or a numpy dtype. A size of -1 is one that is not known, `?` in text. Raises
+        ShapeError for another negative size or a bad layout."""
         try:
             dims = (*map(operator.index, dims),)
         except TypeError:
-            raise ShapeError("shape.sizes", f"the sizes of an array are a list of integers, not {dims!r}") from None
+            hint = "; -1 is a size that is not known" if isinstance(dims, (list, tuple)) and _has_unknown(dims) else ""
+            raise ShapeError(
+                "shape.sizes", f"the sizes of an array are a list of integers, not {dims!r}{hint}"
+            ) from None
         _check_dims(dims)
         flags = _flags(dims, dynamic) if not _is_empty(dynamic) or UNBOUNDED in dims else ()
         chosen = layout if isinstance(layout, Layout) or layout is None else _layout(layout)
@@ -392,6 +396,11 @@ class Shape:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _has_unknown(dims: Sequence[object]) -> bool:
+    """Whether a size is written as other libraries write one that is not known."""
+    return any(size is None or isinstance(size, str) for size in dims)
 
 
 class _NameElsewhere:
