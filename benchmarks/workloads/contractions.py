@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import equivalents
 from benchmarks.workload import Arrays, Maker, Workload
-from benchmarks.workloads.inputs import constant_weights
+from benchmarks.workloads.inputs import MATRIX_SIZES, constant_weights, normal
 
 SQUARES = {str(size): (size, size, size) for size in (64, 128, 256, 512, 1024, 2048)}
 SOME_SQUARES = {str(size): SQUARES[str(size)] for size in (64, 256, 1024)}
@@ -124,6 +124,13 @@ WORKLOADS = [
         equivalent=equivalents.vector_matrix,
     ),
     _product("batched_f32", jnp.matmul, operands(np.float32), BATCHED, equivalent=equivalents.matrix_product),
+    Workload(
+        "dot",
+        "vectors_of_batches_f32",
+        lambda a, b: jnp.einsum("bi,bi->b", a, b),
+        normal(2),
+        MATRIX_SIZES,
+    ),
     _product("bias_relu_f32", lambda a, b, c: jax.nn.relu(a @ b + c), operands(np.float32, bias=True), BIASED),
     _product("bias_gelu_f32", lambda a, b, c: jax.nn.gelu(a @ b + c), operands(np.float32, bias=True), BIASED),
     _product(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.workload import Arrays, Maker, Workload
-from benchmarks.workloads.inputs import MATRIX_SIZES
+from benchmarks.workloads.inputs import MATRIX_SIZES, normal
 
 TABLES = {"small": (100, 16, 8), "cache": (2000, 64, 512), "memory": (200_000, 128, 65536)}
 """Rows, columns, and how many rows are taken."""
@@ -66,6 +66,11 @@ def trace_inputs(generator: np.random.Generator, size: Any) -> Arrays:
     return [generator.standard_normal(elements, np.float32), np.zeros(steps, np.int32)]
 
 
+def maxima_of_windows(x: Any) -> Any:
+    """Of 32 neighbours each, by computed places."""
+    return x[jnp.arange(x.shape[0] - 31)[:, None] + jnp.arange(32)].max(1)
+
+
 def _indexing(name: str, function: Callable[..., Any], inputs: Maker, sizes: Any = None) -> Workload:
     return Workload("indexing", name, function, inputs, sizes or TABLES, moves_memory=False)
 
@@ -76,6 +81,7 @@ WORKLOADS = [
     _indexing(
         "take_along_rows", lambda x, columns: jnp.take_along_axis(x, columns, 1), matrix_and_columns, MATRIX_SIZES
     ),
+    _indexing("maxima_of_windows", maxima_of_windows, normal(), {"small": 1 << 9, "cache": 1 << 15, "memory": 1 << 20}),
     _indexing("scatter_add_rows", lambda table, rows, updates: table.at[rows].add(updates), with_updates),
     _indexing("histogram", lambda bins, rows: bins.at[rows].add(1.0), elements_and_bins),
     _indexing("dynamic_update_slice", appended_keys, cache_and_key),

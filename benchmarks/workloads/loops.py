@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.workload import Arrays, Maker, Workload
-from benchmarks.workloads.inputs import normal, scaled
+from benchmarks.workloads.inputs import integers, normal, scaled
 
 STEPS = 200_000
 SCAN_STEPS = 600
@@ -155,6 +155,33 @@ def heat_equation(field: Any) -> Any:
     return jax.lax.fori_loop(0, 100, step, field)
 
 
+def recursive_filter(signal: Any) -> Any:
+    """Two poles and two zeros, sample by sample."""
+
+    def step(state: Any, x: Any) -> Any:
+        x1, x2, y1, y2 = state
+        y = 0.2 * x + 0.4 * x1 + 0.2 * x2 + 0.3 * y1 - 0.1 * y2
+        return (x, x1, y, y1), y
+
+    return jax.lax.scan(step, (0.0, 0.0, 0.0, 0.0), signal)[1]
+
+
+def edit_distances(one: Any, other: Any) -> Any:
+    """From a word to all beginnings of another: a scan over letters in a scan over letters."""
+
+    def row(above: Any, letter: Any) -> Any:
+        replaced = jnp.minimum(above[:-1] + (other != letter), above[1:] + 1)
+
+        def place(left: Any, least: Any) -> Any:
+            left = jnp.minimum(left + 1, least)
+            return left, left
+
+        first = above[0] + 1
+        return jnp.concatenate([first[None], jax.lax.scan(place, first, replaced)[1]]), None
+
+    return jax.lax.scan(row, jnp.arange(other.shape[0] + 1), one)[0]
+
+
 def _scan(scalars: int) -> list[Workload]:
     inputs = start_and_forcing(scalars)
     return [
@@ -197,6 +224,22 @@ WORKLOADS = [
         {"small": (16, 24), "cache": (256, 384)},
         moves_memory=False,
         may_differ=0.02,
+    ),
+    Workload(
+        "loops",
+        "recursive_filter",
+        recursive_filter,
+        normal(),
+        {"small": 1 << 10, "cache": 1 << 15},
+        moves_memory=False,
+    ),
+    Workload(
+        "loops",
+        "edit_distances",
+        edit_distances,
+        integers(0, 4, 2),
+        {"small": 64, "cache": 512},
+        moves_memory=False,
     ),
     Workload(
         "loops", "heat_equation", heat_equation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False

@@ -20,6 +20,11 @@ def one_row(generator: np.random.Generator, shape: Any) -> Arrays:
     return [generator.standard_normal(shape[1:], np.float32), np.zeros(shape, np.float32)]
 
 
+def periodic_laplacian(x: Any) -> Any:
+    """All four neighbours, round the ends."""
+    return sum(jnp.roll(x, step, axis) for step in (1, -1) for axis in (0, 1)) - 4 * x
+
+
 def _movement(name: str, function: Callable[..., Any], inputs: Maker | None = None, sizes: Any = None) -> Workload:
     return Workload("movement", name, function, inputs or normal(), sizes or MATRIX_SIZES)
 
@@ -33,6 +38,7 @@ WORKLOADS = [
     _movement("concatenate_rows", lambda x, y: jnp.concatenate([x, y], 0), normal(2)),
     _movement("concatenate_columns", lambda x, y: jnp.concatenate([x, y], 1), normal(2)),
     _movement("pad", lambda x: jnp.pad(x, ((1, 1), (2, 2)))),
+    _movement("periodic_laplacian", periodic_laplacian),
     _movement("reverse_rows", lambda x: x[::-1]),
     _movement("reverse_columns", lambda x: x[:, ::-1]),
     _movement("broadcast_row", lambda row, like: jnp.broadcast_to(row, like.shape), one_row),

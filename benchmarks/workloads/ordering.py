@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.workload import Arrays, Maker, Workload
-from benchmarks.workloads.inputs import integers, normal
+from benchmarks.workloads.inputs import MATRIX_SIZES, integers, normal
 
 LENGTHS = {"small": 1 << 8, "cache": 1 << 14, "memory": 1 << 20}
 ROWS = {"small": (16, 16), "cache": (1024, 100), "memory": (65536, 32)}
@@ -39,6 +39,7 @@ WORKLOADS = [
     _ordering("sort_rows", lambda x: jnp.sort(x, axis=1), normal(), ROWS),
     _ordering("sort_key_value_rows", lambda k, v: jax.lax.sort((k, v), num_keys=1), keys_and_values, ROWS),
     _ordering("top_10_of_rows", lambda x: jax.lax.top_k(x, 10), normal(), ROWS),
+    _ordering("top_2_of_rows", lambda x: jax.lax.top_k(x, 2), normal(), MATRIX_SIZES),
     _ordering("top_50", lambda x: jax.lax.top_k(x, 50), normal(), LENGTHS),
     _ordering("searchsorted", jnp.searchsorted, sorted_and_wanted, KEYS),
 ]
