@@ -161,3 +161,46 @@ def test_only_long_iterations_look_at_the_clock_each_time() -> None:
     assert looks_seldom(scan("f32"))
     assert looks_seldom(short)
     assert not looks_seldom(short.replace("[9]", "[900000]"))
+
+
+ROWS = """HloModule rows
+condition { s = (s32[], f32[256], f32[1024,256], f32[1024,256]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(1024)
+  ROOT c = pred[] compare(i, n), direction=LT }
+body { s = (s32[], f32[256], f32[1024,256], f32[1024,256]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  a = f32[256] get-tuple-element(s), index=1
+  x = f32[1024,256] get-tuple-element(s), index=2
+  y = f32[1024,256] get-tuple-element(s), index=3
+  zero = s32[] constant(0)
+  p = f32[1,256] dynamic-slice(x, i, zero), dynamic_slice_sizes={1,256}
+  r = f32[256] reshape(p)
+  h = f32[] constant(0.5)
+  hs = f32[256] broadcast(h), dimensions={}
+  m = f32[256] multiply(a, hs)
+  b = f32[256] add(m, r)
+  u = f32[1,256] reshape(b)
+  z = f32[1024,256] dynamic-update-slice(y, u, i, zero)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[256], f32[1024,256], f32[1024,256]) tuple(j, b, x, z) }
+ENTRY main { a = f32[256] parameter(0)
+  x = f32[1024,256] parameter(1)
+  i = s32[] constant(0)
+  z = f32[] constant(0)
+  y = f32[1024,256] broadcast(z), dimensions={}
+  t = (s32[], f32[256], f32[1024,256], f32[1024,256]) tuple(i, a, x, y)
+  w = (s32[], f32[256], f32[1024,256], f32[1024,256]) while(t), condition=condition, body=body
+  f = f32[256] get-tuple-element(w), index=1
+  h = f32[1024,256] get-tuple-element(w), index=3
+  ROOT r = (f32[256], f32[1024,256]) tuple(f, h) }
+"""
+
+
+def test_steps_over_rows_of_large_arrays_are_small() -> None:
+    """A step reads a row, however many there are: it is not shared out among threads."""
+    x = np.random.default_rng(0).normal(size=(1024, 256)).astype(np.float32)
+    executable = check(ROWS, x[0], x)
+    assert looks_seldom(ROWS)
+    assert ".range" not in executable.llvm_ir()

@@ -261,13 +261,13 @@ def _work(instruction: Instruction) -> float:
 
 def is_brief(instructions: Iterable[Instruction]) -> bool:
     """Whether what a loop does in an iteration is known, and takes some microseconds at most."""
-    insides = [inside for instruction in instructions for inside in _inside(instruction)]
+    insides = [i for instruction in instructions for i in _inside(instruction) if i.opcode not in NO_WORK]
     if any(region_functions(i) or not (_is_counted(i) or i.opcode in _BLOCKS) for i in insides):
         return False
     return sum(_updated(i) if i.opcode == "dynamic-update-slice" else _work(i) for i in insides) <= LIGHT_WORK
 
 
-_BLOCKS = frozenset({"dynamic-slice", "dynamic-update-slice", "get-tuple-element", "after-all"})
+_BLOCKS = frozenset({"dynamic-slice", "dynamic-update-slice"})
 
 
 def _updated(update_slice: Instruction) -> int:

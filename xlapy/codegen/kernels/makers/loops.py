@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import between
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.kernels.row_order import rows_and_columns
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
 
 RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather")
@@ -37,7 +39,8 @@ def loop_kernel(
 ) -> Kernel:
     """`operands` are the instructions that the kernel's pointer arguments stand for, in order."""
     known = frozenset(inputs)
-    operand_bytes = sum(i.shape.bytes for i in inputs)
+    members = frozenset(between(roots, known.__contains__))
+    operand_bytes = sum(_bytes_read(value, members) for value in inputs)
     plan = plan_loop(
         roots,
         known.__contains__,
@@ -62,6 +65,21 @@ def loop_kernel(
         least_units=plan.least_units,
         has_long_tasks=bool(plan.repeated),
     )
+
+
+def _bytes_read(value: Instruction, members: Collection[Instruction]) -> int:
+    """Of an input: all, or the parts that are cut out of it, as a step of a loop over rows does."""
+    whole, read = value.shape.bytes, 0
+    for user in value.users:
+        if user not in members:
+            continue
+        if is_renaming(user):
+            read += _bytes_read(user, members)
+        elif user.opcode in ("slice", "dynamic-slice") and value not in user.operands[1:]:
+            read += user.shape.bytes
+        else:
+            return whole
+    return min(read, whole)
 
 
 @KERNELS.register("dynamic-update-slice")
