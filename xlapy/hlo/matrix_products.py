@@ -1,9 +1,9 @@
 """Dots and convolutions as matrix products: the calls of a library that compute them.
 
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
-walked with one stride in each operand. Most can, whatever is transposed. Of the batch dimensions the first ones may need
-strides of their own, like those of sentences before the heads of attention, and of rows and columns any that leave a
-run of others, like those of queries that share a key: there is a call for each of their positions. And the right side
+walked with one stride in each operand. Most can, whatever is transposed. Of the batch dimensions the first ones may
+need strides of their own, like those of sentences before the heads of attention, and of rows and columns any that leave
+a run of others, like those of queries that share a key: there is a call for each of their positions. And the right side
 may lie in strips of columns, which are a batch then, each multiplied by the same left side. Only where the depth has no
 single stride, or there is little to multiply, is a dot a loop nest (`kernels.dot`).
 
@@ -35,6 +35,10 @@ Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
 BATCH_STRIDES = ("a_batch", "b_batch", "c_batch")
 SMALLEST_WORK = 2048
 """Multiplications; below, a loop nest with known sizes is done before the library has looked at them."""
+
+LEAST_RUN_WORK = 1 << 14
+"""Multiplications of a call that is one of several for parts of rows or columns. Below, calls take longer than a loop
+nest: of 16 queries by 4 keys, four times for each of two blocks, twice as long."""
 
 LEAST_STRIP_COLUMNS = 16
 """Of the right side, where it is one of several strips: with fewer, most of what tiles could do is idle."""
@@ -97,6 +101,9 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     own = _first_of_one_stride(batches)
     count = math.prod(result.dims[own:batch_count])
     if m * n * depth <= SMALL_MATRIX_WORK or count * m * n * depth < SMALLEST_WORK:
+        return None
+    is_whole = (m, n) == (rows.size, columns.size)
+    if not is_whole and count * m * n * depth < LEAST_RUN_WORK:
         return None
     steps = sorted(
         zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True), key=lambda pair: -lhs.strides()[pair[0]]
