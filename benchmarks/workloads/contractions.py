@@ -66,6 +66,19 @@ def _product(name: str, function: Any, inputs: Maker, sizes: Mapping[str, Any], 
     return Workload("dot", name, function, inputs, sizes, operations=operations, **options)
 
 
+def kernel_of_slopes(a: Any, b: Any) -> Any:
+    """Products of all slopes of each sample with those of each other one, the slopes of weights being transposed."""
+    return jnp.einsum("nij,mij->nm", jnp.swapaxes(a, 1, 2), jnp.swapaxes(b, 1, 2))
+
+
+SLOPES = {"16x16x16x8": (16, 16, 16, 8), "64x64x64x32": (64, 64, 64, 32)}
+"""Samples on both sides, rows and columns of the weights."""
+
+
+def slopes(generator: np.random.Generator, size: Any) -> Arrays:
+    return [generator.standard_normal((samples, *size[2:]), np.float32) for samples in size[:2]]
+
+
 CONSTANT_WEIGHTS = {"64": (64, 64, 64), "16x1024x1024": (16, 1024, 1024), "32x1000x2048": (32, 1000, 2048)}
 _COLUMNS = {depth: columns for _, columns, depth in CONSTANT_WEIGHTS.values()}
 
@@ -131,6 +144,7 @@ WORKLOADS = [
         normal(2),
         MATRIX_SIZES,
     ),
+    _product("kernel_of_slopes_f32", kernel_of_slopes, slopes, SLOPES),
     _product("bias_relu_f32", lambda a, b, c: jax.nn.relu(a @ b + c), operands(np.float32, bias=True), BIASED),
     _product("bias_gelu_f32", lambda a, b, c: jax.nn.gelu(a @ b + c), operands(np.float32, bias=True), BIASED),
     _product(

@@ -174,6 +174,34 @@ LAYERS = {
 WITH_GRADIENTS = ("3x3_early", "3x3_late", "3x3_stride_2", "7x7_stride_2", "1x1", "depthwise", "grouped")
 WITH_CONSTANT_WEIGHTS = ("3x3_middle", "3x3_late", "3x3_last", "1x1", "grouped")
 
+PATCHES = {"1x64x64x3-64": (1, 64, 64), "4x224x224x3-192": (4, 224, 192)}
+"""Images, their rows and columns, and features of a patch."""
+
+PATCH = 16
+
+
+def patches_image_gradient(slopes: Any, kernel: Any) -> Any:
+    """Of patches that do not overlap, with respect to their images."""
+    count, side, _, _ = slopes.shape
+    images = jnp.zeros((count, side * PATCH, side * PATCH, kernel.shape[2]))
+
+    def patches(image: Any) -> Any:
+        return jax.lax.conv_general_dilated(image, kernel, (PATCH, PATCH), "VALID", dimension_numbers=LAST)
+
+    return jax.linear_transpose(patches, images)(slopes)[0]
+
+
+def slopes_of_patches(generator: np.random.Generator, size: Any) -> Arrays:
+    count, side, features = size
+    sides = ((count, side // PATCH, side // PATCH, features), (PATCH, PATCH, 3, features))
+    return [generator.standard_normal(shape, np.float32) for shape in sides]
+
+
+def operations_of_patches(size: Any) -> float:
+    count, side, features = size
+    return float(2 * count * side**2 * 3 * features)
+
+
 WORKLOADS = [
     *(_forward(name, layer, labels) for name, layer in LAYERS.items() for labels in (LAST, FIRST)),
     *(_constant_weights(name, LAYERS[name]) for name in WITH_CONSTANT_WEIGHTS),
@@ -182,6 +210,14 @@ WORKLOADS = [
         for name in WITH_GRADIENTS
         for labels in (LAST, FIRST)
         for workload in _gradients(name, LAYERS[name], labels)
+    ),
+    Workload(
+        "convolution",
+        "patches_image_gradient",
+        patches_image_gradient,
+        slopes_of_patches,
+        PATCHES,
+        operations=operations_of_patches,
     ),
     _pooling("max_pool", max_pool),
     _pooling("average_pool", average_pool),

@@ -61,6 +61,46 @@ def cache_and_key(generator: np.random.Generator, size: Any) -> Arrays:
     return [*(generator.standard_normal(shape, np.float32) for shape in shapes), np.full((), rows // 3, np.int32)]
 
 
+IMAGES = {"small": (8, 16), "cache": (64, 64), "memory": (64, 224)}
+"""Images, and their rows and columns; of three colours."""
+
+BORDER = 4
+
+
+def mixed_images(images: Any, other: Any, share: Any) -> Any:
+    """Each image mixed with another one of the batch."""
+    share = share[:, None, None, None]
+    return share * images + (1 - share) * images[other]
+
+
+def cropped_images(images: Any, places: Any) -> Any:
+    """A part of each image, from a place of its own on."""
+    _, rows, columns, colours = images.shape
+    sizes = (rows - BORDER, columns - BORDER, colours)
+    return jax.vmap(lambda image, at: jax.lax.dynamic_slice(image, (at[0], at[1], 0), sizes))(images, places)
+
+
+def images_and(*others: Callable[[np.random.Generator, int], np.ndarray]) -> Maker:
+    def make(generator: np.random.Generator, size: Any) -> Arrays:
+        count, side = size
+        images = generator.standard_normal((count, side, side, 3), np.float32)
+        return [images, *(other(generator, count) for other in others)]
+
+    return make
+
+
+def an_order(generator: np.random.Generator, count: int) -> np.ndarray:
+    return generator.permutation(count).astype(np.int32)
+
+
+def shares(generator: np.random.Generator, count: int) -> np.ndarray:
+    return generator.random(count, np.float32)
+
+
+def corners(generator: np.random.Generator, count: int) -> np.ndarray:
+    return generator.integers(0, BORDER + 1, (count, 2)).astype(np.int32)
+
+
 def trace_inputs(generator: np.random.Generator, size: Any) -> Arrays:
     steps, elements = size
     return [generator.standard_normal(elements, np.float32), np.zeros(steps, np.int32)]
@@ -86,4 +126,6 @@ WORKLOADS = [
     _indexing("histogram", lambda bins, rows: bins.at[rows].add(1.0), elements_and_bins),
     _indexing("dynamic_update_slice", appended_keys, cache_and_key),
     _indexing("trace_of_a_loop", trace, trace_inputs, TRACES),
+    _indexing("mixed_images", mixed_images, images_and(an_order, shares), IMAGES),
+    _indexing("cropped_images", cropped_images, images_and(corners), IMAGES),
 ]

@@ -178,6 +178,50 @@ def causal_attention(query: Any, key: Any, value: Any) -> Any:
     return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(jnp.where(earlier, scores, -jnp.inf), -1), value)
 
 
+def grouped_query_attention(query: Any, key: Any, value: Any) -> Any:
+    """Attention over (batch, sequence, heads, depth), in which several heads of queries share one of keys."""
+    batch, sequence, heads, depth = query.shape
+    groups = key.shape[2]
+    grouped = query.reshape(batch, sequence, groups, heads // groups, depth)
+    scores = jnp.einsum("btghd,bsgd->bghts", grouped, key) * depth**-0.5
+    return jnp.einsum("bghts,bsgd->btghd", jax.nn.softmax(scores, -1), value).reshape(query.shape)
+
+
+HEADS_PER_KEY = 4
+
+
+def grouped_query_attention_inputs(generator: np.random.Generator, size: Any) -> Arrays:
+    batch, sequence, width, heads = size
+    counts = (heads, heads // HEADS_PER_KEY, heads // HEADS_PER_KEY)
+    return [generator.standard_normal((batch, sequence, count, width // heads), np.float32) for count in counts]
+
+
+def attention_in_blocks(query: Any, key: Any, value: Any) -> Any:
+    """Attention over (batch and heads, sequence, depth), a block of keys in each step of a scan."""
+    batch, sequence, depth = query.shape
+    blocks = [x.reshape(batch, KEY_BLOCKS, -1, depth).swapaxes(0, 1) for x in (key, value)]
+
+    def step(carry: Any, block: Any) -> Any:
+        highest, total, mean = carry
+        scores = jnp.einsum("btd,bsd->bts", query, block[0]) * depth**-0.5
+        higher = jnp.maximum(highest, scores.max(-1))
+        weights, kept = jnp.exp(scores - higher[..., None]), jnp.exp(highest - higher)
+        mean = mean * kept[..., None] + jnp.einsum("bts,bsd->btd", weights, block[1])
+        return (higher, total * kept + weights.sum(-1), mean), None
+
+    start = jnp.full((batch, sequence), -jnp.inf), jnp.zeros((batch, sequence)), jnp.zeros_like(query)
+    (_, total, mean), _ = jax.lax.scan(step, start, tuple(blocks))
+    return mean / total[..., None]
+
+
+KEY_BLOCKS = 4
+
+
+def attention_in_blocks_inputs(generator: np.random.Generator, size: Any) -> Arrays:
+    batch, sequence, width, heads = size
+    return [generator.standard_normal((batch * heads, sequence, width // heads), np.float32) for _ in range(3)]
+
+
 def attention_inputs(generator: np.random.Generator, size: Any) -> Arrays:
     batch, sequence, width, heads = size
     return [generator.standard_normal((batch, heads, sequence, width // heads), np.float32) for _ in range(3)]
@@ -303,6 +347,14 @@ WORKLOADS = [
     ),
     _model("attention", attention, attention_inputs, TRANSFORMER, attention_operations),
     _model("causal_attention", causal_attention, attention_inputs, TRANSFORMER, attention_operations),
+    _model(
+        "grouped_query_attention",
+        grouped_query_attention,
+        grouped_query_attention_inputs,
+        TRANSFORMER,
+        attention_operations,
+    ),
+    _model("attention_in_blocks", attention_in_blocks, attention_in_blocks_inputs, TRANSFORMER, attention_operations),
     _model("transformer", transformer, transformer_inputs(False), TRANSFORMER, transformer_operations(1)),
     _model(
         "transformer_training",

@@ -36,6 +36,10 @@ BATCH_STRIDES = ("a_batch", "b_batch", "c_batch")
 SMALLEST_WORK = 2048
 """Multiplications; below, a loop nest with known sizes is done before the library has looked at them."""
 
+LEAST_RUN_WORK = 1 << 14
+"""Multiplications of a call that is one of several for parts of rows or columns. Below, calls take longer than a loop
+nest: of 16 queries by 4 keys, four times for each of two blocks, twice as long."""
+
 LEAST_STRIP_COLUMNS = 16
 """Of the right side, where it is one of several strips: with fewer, most of what tiles could do is idle."""
 
@@ -97,6 +101,9 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     own = _first_of_one_stride(batches)
     count = math.prod(result.dims[own:batch_count])
     if m * n * depth <= SMALL_MATRIX_WORK or count * m * n * depth < SMALLEST_WORK:
+        return None
+    is_whole = (m, n) == (rows.size, columns.size)
+    if not is_whole and count * m * n * depth < LEAST_RUN_WORK:
         return None
     steps = sorted(
         zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True), key=lambda pair: -lhs.strides()[pair[0]]

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
-from xlapy.codegen.indexing import Index, Indexing
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
@@ -50,6 +50,8 @@ LONG_STEP = 40  # instructions of a step, of which LLVM should not be given four
 FEW_STEPS_BYTES = 1 << 10  # of a native vector for each step: as few steps that are so long, of a loop that runs once
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
 LEAST_MOVED = 8  # where nothing is computed
+SHORT_ROW = 4  # vectors in a row: with fewer, what is known of it takes as long to find out as what is done
+MANY_ROWS = 256  # for which loops over planes of them are worth their code
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 
@@ -97,7 +99,7 @@ def plan_loop(
     `leaving_bytes` are those of the roots and of others that nobody reads before the call ends."""
     shape = roots[0].shape
     instructions = between(roots, inputs)
-    is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
+    is_linear = follow_row_major_numbers(roots, inputs)
     extent = shape.size if is_linear else inner_size(shape)
     # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
     calls = any(region_functions(instruction) for instruction in instructions)
@@ -221,6 +223,12 @@ def is_streamed(roots: Sequence[Instruction], lanes: int, target: Target, leavin
 def streamed_bytes(target: Target) -> int:
     """How large results are that no cache holds until somebody reads them."""
     return max(target.l3_bytes // 2, STREAMED_BYTES)
+
+
+def follow_row_major_numbers(roots: Sequence[Instruction], inputs: Callable[[Instruction], bool]) -> bool:
+    """All that computes `roots` from instructions for which `inputs` holds is read at the number of their element."""
+    size, instructions = roots[0].shape.size, between(roots, inputs)
+    return roots[0].shape.rank == 1 or all(follows_row_major_numbers(i, size, inputs(i)) for i in instructions)
 
 
 def follows_row_major_numbers(instruction: Instruction, size: int, is_input: bool) -> bool:
@@ -380,25 +388,30 @@ def _by_rows(
     def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
         storing(ix, index, placement or placement_of_all)
 
-    with k.loop(begin, end) as loop:
-        row = loop.index
+    def one_row(row: Value, outer: Mapping[int, Coordinate] | None) -> None:
         fetching.emit(k, row, end)
         if interior:
             emit_padded_row(k, shape, row, plan.lanes, step, interior, past_caches, is_long=is_long)
-        else:
-            outer, whole = walk.outer_positions(k, shape, row), range(inner_size(shape))
-            emit_part(
-                k,
-                shape,
-                row,
-                outer,
-                whole,
-                plan.lanes,
-                step,
-                overlapping=not in_place,
-                past_caches=past_caches,
-                backwards=inner_dim(shape) in walk.backwards,
-            )
+            return
+        emit_part(
+            k,
+            shape,
+            row,
+            walk.outer_positions(k, shape, row) if outer is None else outer,
+            range(inner_size(shape)),
+            plan.lanes,
+            step,
+            overlapping=not in_place,
+            past_caches=past_caches,
+            backwards=inner_dim(shape) in walk.backwards,
+        )
+
+    is_short = inner_size(shape) < SHORT_ROW * plan.lanes and plan.units >= MANY_ROWS
+    if interior or streams or plan.is_quick or not is_short:
+        with k.loop(begin, end) as loop:
+            one_row(loop.index, None)
+    else:
+        walk.rows_in_planes(k, shape, begin, end, one_row)
 
 
 def _by_lines(k: KernelBuilder, row: Array) -> Array:

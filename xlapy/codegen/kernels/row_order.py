@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
@@ -64,6 +64,31 @@ class RowWalk(Record):
             dim: ix.add(ix.scale(at, -1), dims[dim] - 1) if dim in self.backwards else at
             for dim, at in zip(self.order, outer, strict=True)
         }
+
+    def rows_in_planes(
+        self,
+        k: KernelBuilder,
+        shape: Shape,
+        begin: Value,
+        end: Value,
+        body: Callable[[Value, Mapping[int, Coordinate]], None],
+    ) -> None:
+        """A loop over rows [begin, end), within one over planes of neighbouring rows, where what all rows of a plane
+        share is found out once. `body` gets the number of a row, and where it is."""
+        wide = [dim for dim in self.order if shape.dims[dim] > 1]
+        if len(wide) < 2 or self.backwards:
+            with k.loop(begin, end) as loop:
+                body(loop.index, self.outer_positions(k, shape, loop.index))
+            return
+        last, ix = wide[-1], Indexing(k, 1)
+        size = shape.dims[last]
+        planes = [dim for dim in self.order if dim != last]
+        with k.loop(k.udiv(begin, size), k.udiv(k.add(end, size - 1), size)) as plane:
+            at = ix.delinearize(Coordinate(plane.index), [shape.dims[dim] for dim in planes])
+            known = dict(zip(planes, at, strict=True))
+            start = k.mul(plane.index, size)
+            with k.loop(k.smax(begin, start), k.smin(end, k.add(start, size))) as rows:
+                body(rows.index, {**known, last: Coordinate(k.sub(rows.index, start))})
 
 
 def place_in_row(shape: Shape, outer: Mapping[int, Coordinate], inner: Coordinate) -> Index:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import between
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop
+from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, follow_row_major_numbers, plan_loop
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.row_order import rows_and_columns
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.hlo.graph import Instruction
@@ -41,6 +42,9 @@ def loop_kernel(
     known = frozenset(inputs)
     members = frozenset(between(roots, known.__contains__))
     operand_bytes = sum(_bytes_read(value, members) for value in inputs)
+    merged = None if follow_row_major_numbers(roots, known.__contains__) else merged_dims(roots, known.__contains__)
+    if merged is not None:
+        roots, known = merged.roots, frozenset(own for own, _ in merged.inputs)
     plan = plan_loop(
         roots,
         known.__contains__,
@@ -52,6 +56,8 @@ def loop_kernel(
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
+        if merged is not None:
+            bound, outputs = merged.bound(bound), merged.outputs(outputs)
         emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
     units = plan.units if plan.shape.size else 0
