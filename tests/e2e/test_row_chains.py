@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.e2e.random_chains import Chain
 from tests.support.values import assert_same
 from xlapy.hlo.text import parse
 from xlapy.passes.fusion import rows
@@ -441,6 +442,30 @@ def test_what_is_read_in_other_rows(body: str, dim: int, columns: int) -> None:
     random = np.random.default_rng(0)
     arguments = [random.uniform(1, 9, size).astype(np.float32) for size in ((rows, columns), rows, columns)]
     assert_same(run(text, *arguments), xlapy.evaluate(text, *arguments))
+
+
+def check_random_chains(seeds: range) -> None:
+    for seed in seeds:
+        chain = Chain(seed)
+        module = parse(chain.text)
+        random = np.random.default_rng(seed)
+        types = [parameter.shape.type.dtype for parameter in module.entry.parameters]
+        arguments = [
+            random.integers(-9, 10, dims).astype(dtype) for dims, dtype in zip(chain.parameters, types, strict=True)
+        ]
+        assert_same(xlapy.compile(module)(*arguments), xlapy.evaluate(module, *arguments), f"seed {seed}")
+
+
+@pytest.mark.usefixtures("any_size")
+def test_random_chains_that_move_elements() -> None:
+    check_random_chains(range(40))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("start", range(1000, 5000, 100))
+def test_many_random_chains_that_move_elements(start: int) -> None:
+    check_random_chains(range(start, start + 100))
 
 
 def test_sweeps_write_only_the_places_that_they_use() -> None:

@@ -60,10 +60,15 @@ LIMITATIONS = (
         "each place has memory and kernels of its own: two calls of what has two calls ... are a million, twenty deep",
     ),
     Limitation(
-        ("sort", "topk"),
+        ("sort",),
         "along rows of more than 4,294,967,296 elements, unless it is a sort of one array, or of two, by a comparator "
         "that is recognised (the other array's elements of 8 bytes at most)",
         "what is ordered says in 32 bits which element it comes from",
+    ),
+    Limitation(
+        ("topk",),
+        "along rows of more than 2,147,483,648 elements",
+        "its second result, of s32, says which elements these are",
     ),
     Limitation(
         ("bitcast",),

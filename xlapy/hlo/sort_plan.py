@@ -67,6 +67,11 @@ class SortPlan(Record):
         return self.length <= MOST_POSITIONS
 
     @property
+    def has_signed_numbers(self) -> bool:
+        """Positions in a row fit numbers of s32, which those that topk returns are."""
+        return self.length <= MOST_POSITIONS // 2
+
+    @property
     def has_positions(self) -> bool:
         """Records say which element they are of."""
         return self.key is None or self.payload is Payload.POSITION

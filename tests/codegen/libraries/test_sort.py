@@ -160,8 +160,22 @@ def test_rows_whose_positions_need_more_than_32_bits() -> None:
     xlapy.compile(
         f"{pair}  ROOT s = (s8[{length}], f64[{length}]) sort(x, y), dimensions={{0}}, to_apply=less }}"
     )  # the other element stands in the record itself
+    positions = "less { a = s8[] parameter(0)  b = s8[] parameter(1)  c = c128[] parameter(2)  d = c128[] parameter(3)"
+    far = f"{positions}  ROOT e = pred[] compare(a, b), direction=LT }} {x}  y = c128[{length}] parameter(1)"
+    with pytest.raises(xlapy.UnsupportedError, match=rf"sort of s8\[{length}\]: rows are of {length} elements"):
+        xlapy.compile(f"{far}  ROOT s = (s8[{length}], c128[{length}]) sort(x, y), dimensions={{0}}, to_apply=less }}")
+
+
+def test_positions_that_are_no_numbers_of_s32() -> None:
+    """The results of topk wrapped around."""
+
+    def topk(length: int) -> str:
+        return f"ENTRY e {{ x = s8[{length}] parameter(0)  ROOT s = (s8[2], s32[2]) topk(x), k=2, largest=true }}"
+
+    xlapy.compile(topk(1 << 31))
+    length = (1 << 31) + 1
     with pytest.raises(xlapy.UnsupportedError, match=rf"topk of s8\[{length}\]: rows are of {length} elements"):
-        xlapy.compile(f"{x}  ROOT s = (s8[2], s32[2]) topk(x), k=2, largest=true }}")
+        xlapy.compile(topk(length))
 
 
 def test_exchanges_store_whole_vectors() -> None:

@@ -22,10 +22,11 @@ SORT_BYTES_PER_ELEMENT = 64  # traffic of a sorted element, over all passes
 def _sort(instruction: Instruction, situation: Situation) -> Kernel:
     """A unit is a group of rows. Only what compares in ways of its own has code of its own."""
     plan = plan_sort(instruction)
-    if plan.has_positions and not plan.has_small_numbers:
+    are_results = instruction.opcode == "topk"
+    if plan.has_positions and not (plan.has_signed_numbers if are_results else plan.has_small_numbers):
         raise UnsupportedError(
             f"{instruction.opcode} of {instruction.operands[0].shape.without_layout()}: "
-            f"rows are of {plan.length} elements, and positions of 32 bits"
+            f"rows are of {plan.length} elements, and positions of 32 bits{', with a sign' if are_results else ''}"
         ).add_context(where=instruction.metadata.location())
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
