@@ -5,6 +5,7 @@ numbers. Otherwise rows are the outer loop and the last dimension of the result 
 
     for row in [begin, end):  for position in row, `lanes` at a time:  store(f(load ...))
 
+Short rows are first made longer, if that can be (`merged_dims`); many that stay short are walked plane by plane.
 The last vector of a row (or of the range) overlaps the one before it, instead of a second loop for the rest; where the
 result overwrites an operand that would compute elements twice, so there the rest runs one element at a time.
 """
