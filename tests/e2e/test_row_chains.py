@@ -444,6 +444,32 @@ def test_what_is_read_in_other_rows(body: str, dim: int, columns: int) -> None:
     assert_same(run(text, *arguments), xlapy.evaluate(text, *arguments))
 
 
+def test_what_is_kept_of_columns_is_not_overwritten_while_it_is_read_elsewhere() -> None:
+    """The second sweep keeps the rolled square roots, where the first one had left them as they were."""
+    text = (
+        REGIONS.replace("T[]", "f32[]")
+        + """
+    ENTRY main {
+      x = f32[17,20] parameter(0)
+      low = f32[] constant(-inf)
+      q = f32[17,20] sqrt(x)
+      h = f32[4,20] slice(q), slice={[13:17], [0:20]}
+      t = f32[13,20] slice(q), slice={[0:13], [0:20]}
+      r = f32[17,20] concatenate(h, t), dimensions={0}
+      m = f32[20] reduce(q, low), dimensions={0}, to_apply=max
+      b = f32[17,20] broadcast(m), dimensions={1}
+      a = f32[17,20] add(r, b)
+      n = f32[20] reduce(a, low), dimensions={0}, to_apply=max
+      c = f32[17,20] broadcast(n), dimensions={1}
+      d = f32[17,20] subtract(r, c)
+      e = f32[17,20] add(d, r)
+      ROOT result = (f32[17,20], f32[17,20], f32[20]) tuple(e, a, n)
+    }"""
+    )
+    x = np.random.default_rng(0).uniform(1, 9, (17, 20)).astype(np.float32)
+    assert_same(run(text, x), xlapy.evaluate(text, x))
+
+
 def check_random_chains(seeds: range) -> None:
     for seed in seeds:
         chain = Chain(seed)

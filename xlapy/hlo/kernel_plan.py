@@ -291,11 +291,24 @@ class RowSpace:
     def read_elsewhere(self, members: Sequence[Instruction]) -> set[Instruction]:
         """The values, of `members` of a kernel, operands first, of which a row needs those of other rows as well. They
         cannot be found once for a row and stand for all that reads them."""
-        found: set[Instruction] = set()
-        for user in reversed(members):
-            if user in found or not self.keeps_rows(user):
-                found.update(user.operands)
-        return found
+        return _read_by(members, lambda user: not self.keeps_rows(user))
+
+    def read_moved(self, members: Sequence[Instruction]) -> set[Instruction]:
+        """The same, if the place within the row, or column, counts as well."""
+
+        def moves(user: Instruction) -> bool:
+            return not (user.opcode == "reduce" or Trait.ELEMENTWISE in user.spec.traits or self.continues(user))
+
+        return _read_by(members, moves)
+
+
+def _read_by(members: Sequence[Instruction], moves: Callable[[Instruction], bool]) -> set[Instruction]:
+    """The members, operands first, that are read by what moves elements, or on the way to it."""
+    found: set[Instruction] = set()
+    for user in reversed(members):
+        if user in found or moves(user):
+            found.update(user.operands)
+    return found
 
 
 def _counts_rows_first(kept: Dims) -> bool:

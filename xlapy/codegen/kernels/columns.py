@@ -12,7 +12,7 @@ that one makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
@@ -164,8 +164,10 @@ def _kept_values(
 ) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
     """What is dear to compute in one sweep and needed in a later one, and the bytes of an element of each slot for
     such."""
-    uses = uses_of_sweeps(space, _goals(sweeps, full))
-    return _in_slots(sorted(uses.last, key=lambda value: uses.first[value]), uses)
+    goals = _goals(sweeps, full)
+    uses = uses_of_sweeps(space, goals)
+    moved = space.read_moved(between([goal for some in goals for goal in some], lambda i: i.opcode == "parameter"))
+    return _in_slots(sorted(uses.last, key=lambda value: uses.first[value]), uses, moved)
 
 
 def _goals(sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction]) -> list[Sequence[Instruction]]:
@@ -173,8 +175,11 @@ def _goals(sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction])
     return [*([reduce.operands[0] for reduce in sweep] for sweep in sweeps), full]
 
 
-def _in_slots(values: Sequence[Instruction], uses: Uses) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
-    """Values in slots, each free again for what the last sweep that reads it makes."""
+def _in_slots(
+    values: Sequence[Instruction], uses: Uses, moved: Collection[Instruction]
+) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
+    """Values in slots, each free again for what the last sweep that reads it makes; behind that, if it is `moved`: read
+    at other places than that which is written."""
     slots: list[int] = []
     free_from: list[int] = []
     kept = []
@@ -186,7 +191,7 @@ def _in_slots(values: Sequence[Instruction], uses: Uses) -> tuple[tuple[Kept, ..
             slots.append(size)
             free_from.append(0)
         kept.append(Kept(value, uses.first[value], fitting[0]))
-        free_from[fitting[0]] = uses.last[value]
+        free_from[fitting[0]] = uses.last[value] + (value in moved)
     return tuple(kept), tuple(slots)
 
 
