@@ -394,7 +394,7 @@ def test_sizes_are_integers(dims: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [None, 3, "float31", np.array(1), object, [("x", "f4")], "U4", "M8[s]", (1, 2)], ids=str
+    "dtype", [None, 3, "float31", np.array(1), object, [("x", "f4")], "U5", "M8[s]", (1, 2)], ids=str
 )
 def test_what_is_no_element_type(dtype: Any) -> None:
     with pytest.raises(xlapy.ArgumentError, match="element type"):

@@ -123,6 +123,16 @@ PROGRAMS = {
         (IMAGES, np.ones((3, 3, 3, 4), np.float32)),
         "reversed-kernel dilated-input-by-phases kernel-with-features-last merge-slices",
     ),
+    "gradient of patches": Program(
+        jax.grad(lambda x, k: (convolved(x, k, 4) ** 2).sum()),
+        (IMAGES, np.ones((4, 4, 3, 8), np.float32)),
+        "windows-that-meet-one-element",
+    ),
+    "similarities of pairs": Program(
+        lambda x, y: jnp.einsum("bi,bi->b", x, y),
+        (np.ones((64, 32), np.float32), np.ones((64, 32), np.float32)),
+        "dot-of-batches-alone",
+    ),
     "correlation of channels": Program(
         lambda x, y: jnp.einsum("bchw,bdhw->cd", x, y),
         (np.ones((2, 3, 8, 8), np.float32), np.ones((2, 4, 8, 8), np.float32)),

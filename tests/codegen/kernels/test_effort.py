@@ -53,10 +53,10 @@ PLAIN = {
     "sums of long rows": """x = f64[1000,600] parameter(0)  w = f64[1000,600] parameter(1)
         z = f64[] constant(0)  y = f64[1000,600] subtract(x, w)
         ROOT r = f64[1000] reduce(y, z), dimensions={1}, to_apply=doubles""",
-    "rows joined": """x = f32[50,3000] parameter(0)  y = f32[40,3000] parameter(1)
-        ROOT c = f32[90,3000] concatenate(x, y), dimensions={0}""",
-    "many short rows joined": """x = f32[500,300] parameter(0)  y = f32[400,300] parameter(1)
-        ROOT c = f32[900,300] concatenate(x, y), dimensions={0}""",
+    "rows joined": """x = f32[2,50,3000] parameter(0)  y = f32[2,40,3000] parameter(1)
+        ROOT c = f32[2,90,3000] concatenate(x, y), dimensions={1}""",
+    "many short rows joined": """x = f32[2,500,300] parameter(0)  y = f32[2,400,300] parameter(1)
+        ROOT c = f32[2,900,300] concatenate(x, y), dimensions={1}""",
 }
 BROKEN_UP = """x = f32[300000] parameter(0)  y = f32[300000] parameter(1)
     s = f32[300000] sine(x)  c = f32[300000] cosine(y)  {more}
