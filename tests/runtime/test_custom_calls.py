@@ -118,6 +118,43 @@ def test_a_filling_target_cannot_choose_sizes():
         run(X)
 
 
+def test_a_filling_target_prepares_for_a_site_whose_sizes_are_known():
+    prepared = []
+
+    def prepare(operands, results, **keywords):
+        prepared.append((operands, results, keywords))
+        return lambda buffers: np.multiply(buffers.operands[0], keywords["scale"], out=buffers.results[0])
+
+    def fill(operands, results, **keywords):
+        results[0][...] = 0
+        results[0][: operands[0].size] = operands[0] + keywords["scale"]
+
+    config = {"api_version": 4, "backend_config": {"scale": 3}}
+    run = program(Filling(fill, prepare), **config)
+    assert not prepared  # only the first call looks for the target
+    for x in (X, X + 1):
+        np.testing.assert_array_equal(run(x), x * 3)
+    assert prepared == [((F32_4,), (F32_4,), {"scale": 3})]
+
+
+def test_arrays_of_a_call_are_made_when_they_are_asked_for():
+    seen = []
+
+    def prepare(operands, results):
+        def act(buffers):
+            assert buffers.site.operands == operands and buffers.addresses[0] == X.ctypes.data
+            seen.append(buffers.operands if len(seen) else None)
+            np.copyto(buffers.results[0], X)
+
+        return act
+
+    run = program(Filling(lambda operands, results: None, prepare))
+    for _ in range(2):
+        np.testing.assert_array_equal(run(X), X)
+    (array,) = seen[1]
+    assert array.ctypes.data == X.ctypes.data and not array.flags.writeable
+
+
 def test_arrays_lie_as_their_layouts_say():
     columns = ArraySpec(np.dtype(np.float32), (2, 2), (), (0, 1))
 
