@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import xlapy
-from xlapy_runtime.custom_calls import BUILT_IN
+from xlapy_runtime.custom_calls import BUILT_IN, register_custom_call_target
 from xlapy_runtime.lapack import batches, plans
 from xlapy_runtime.lapack.native import NOT_FINITE, Batch
 from xlapy_runtime.lapack.plans import Place
@@ -54,7 +56,7 @@ def singular_values(count: int, size: int, *, by_column: bool = True) -> str:
     return site("lapack_sgesdd_ffi", square, results, by_column=by_column, operand="x", config=config)
 
 
-def compiled(a: str, call: str) -> Callable[..., Any]:
+def compiled(a: str, call: str) -> xlapy.Executable:
     return xlapy.compile(f"HloModule m\nENTRY main {{ x = {a} parameter(0)\n ROOT y = {call} }}")
 
 
@@ -162,3 +164,49 @@ def test_steps_on_parts() -> None:
     given, made = np.arange(6, dtype=np.float32), np.ones(6, np.float32)
     batch.plan().run([given.ctypes.data, made.ctypes.data])
     assert made.tolist() == [3, 4, 5, 0, 0, 0] and given.tolist() == [1, 2, 3, 3, 4, 5]
+
+
+def test_programs_are_not_kept_alive_by_their_contexts() -> None:
+    function = compiled("f32[3,4,4]", singular_values(3, 4))
+    function(normal(3, 4, 4))
+    seen = weakref.ref(function._executable)
+    del function
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_failure_ends_one_call() -> None:
+    register_custom_call_target("xlapy_test_picky", picky)
+    function = xlapy.compile("""HloModule m
+    ENTRY main { x = f32[4] parameter(0)
+      y = f32[4] custom-call(x), custom_call_target="xlapy_test_picky"
+      ROOT z = f32[4] add(y, y) }""")
+    x = normal(4)
+    for _ in range(3):
+        np.testing.assert_array_equal(function(x), x + x)
+        with pytest.raises(ValueError, match="infinite"):
+            function(x * np.float32(np.inf))
+    with ThreadPoolExecutor(4) as pool:
+        for answer in pool.map(function, [x] * 40):
+            np.testing.assert_array_equal(answer, x + x)
+
+
+def picky(x: np.ndarray) -> np.ndarray:
+    if not np.isfinite(x).all():
+        raise ValueError("infinite")
+    return x
+
+
+def test_donated_memory_is_that_of_the_result() -> None:
+    function = xlapy.compile("""HloModule m, input_output_alias={ {}: (0, {}) }
+    ENTRY main { x = f32[4,4] parameter(0)
+      y = (f32[4,4]{0,1}, s32[4], s32[]) custom-call(x), custom_call_target="lapack_sgetrf_ffi",
+        operand_layout_constraints={f32[4,4]{0,1}}, api_version=API_VERSION_TYPED_FFI
+      f = f32[4,4] get-tuple-element(y), index=0
+      ROOT z = f32[4,4] add(f, x) }""")
+    x = normal(4, 4)
+    for given in (x.copy(), x.copy()):
+        answer = function(given)
+        assert answer is given
+        factors = scipy.linalg.lu_factor(x)[0]
+        np.testing.assert_allclose(answer, factors + x, rtol=1e-5)
