@@ -225,7 +225,7 @@ NOT_FINITE = -4
 
 
 def _keep_finite(matrices: Array, to: Array, finite: Array) -> None:
-    if np.isfinite(matrices).all():
+    if _are_all(np.isfinite(matrices)):
         finite.fill(True)
         np.copyto(to, matrices)
         return
@@ -235,5 +235,10 @@ def _keep_finite(matrices: Array, to: Array, finite: Array) -> None:
 
 
 def _report_others(finite: Array, info: Array) -> None:
-    if not finite.all():
+    if not _are_all(finite):
         info[~finite] = NOT_FINITE
+
+
+def _are_all(conditions: Array) -> bool:
+    """As `all`, which takes a microsecond more for a few of them."""
+    return bool(np.count_nonzero(conditions) == conditions.size)
