@@ -49,21 +49,41 @@ class Buffers:
     Operands are read-only, and cut to their run-time sizes where those are dynamic.
     """
 
-    __slots__ = ("address", "addresses", "operands", "results", "site")
+    __slots__ = ("_call", "_index", "_known", "address", "addresses", "site")
 
-    def __init__(
-        self,
-        site: RuntimeCall,
-        addresses: Sequence[int],
-        address: int,
-        operands: list[np.ndarray],
-        results: list[np.ndarray],
-    ) -> None:
-        self.site = site
+    def __init__(self, call: RunningCall, index: int, addresses: list[int], address: int) -> None:
+        self.site = call.sites[index]
         self.addresses = addresses
         self.address = address
-        self.operands = operands
-        self.results = results
+        self._call = call
+        self._index = index
+        self._known: Known | None = None
+
+    @property
+    def operands(self) -> list[np.ndarray]:
+        return self._arrays()[1]
+
+    @property
+    def results(self) -> list[np.ndarray]:
+        return self._arrays()[2]
+
+    def _arrays(self) -> Known:
+        """Made when they are first asked for; those of the last call are used again if it had the same addresses."""
+        if self._known is None:
+            last = self._call.views[self._index]
+            self._known = last if last is not None and last[0] == self.addresses else self._made()
+        return self._known
+
+    def _made(self) -> Known:
+        num_operands = sum(spec.num_buffers for spec in self.site.operands)
+        operands = views(self.site.operands, self.addresses[:num_operands])
+        for operand in operands:
+            operand.flags.writeable = False
+        results = _full_views(self.site.results, self.addresses[num_operands:])
+        made = (self.addresses, operands, results)
+        if len(self.addresses) == len(operands) + len(results):
+            self._call.views[self._index] = made
+        return made
 
     def write(self, index: int, value: np.ndarray) -> None:
         """Stores one result, with its sizes if it has dynamic dimensions. `value` is of the result's type."""
@@ -337,21 +357,15 @@ def explain(error: BaseException, call: RuntimeCall, device: Device) -> BaseExce
 
 
 def _wrap(call: RunningCall, site: int, table: int) -> Buffers:
-    """The buffers of a call as arrays. The arrays of the last call are used again if it had the same addresses."""
+    """The buffers of a call."""
     row = call.sites[site]
-    num_operands = sum(spec.num_buffers for spec in row.operands)
-    count = num_operands + sum(spec.num_buffers for spec in row.results)
+    count = 0
+    for spec in row.operands:
+        count += spec.num_buffers
+    for spec in row.results:
+        count += spec.num_buffers
     addresses = list((ctypes.c_uint64 * count).from_address(table)) if count else []
-    known = call.views[site]
-    if known is not None and known[0] == addresses:
-        return Buffers(row, addresses, table or 0, known[1], known[2])
-    operands = views(row.operands, addresses[:num_operands])
-    for operand in operands:
-        operand.flags.writeable = False
-    results = _full_views(row.results, addresses[num_operands:])
-    if count == len(operands) + len(results):
-        call.views[site] = (addresses, operands, results)
-    return Buffers(row, addresses, table or 0, operands, results)
+    return Buffers(call, site, addresses, table or 0)
 
 
 def _full_views(specs: Sequence[ArraySpec], addresses: Sequence[int]) -> list[np.ndarray]:

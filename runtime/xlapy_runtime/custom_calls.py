@@ -44,6 +44,8 @@ from xlapy_runtime.typed_calls import TypedHandler
 Target: TypeAlias = Any
 """A Python callable, a function pointer or an address."""
 
+BuffersAction: TypeAlias = Callable[[Buffers], None]
+
 API_ORIGINAL = (0, 1)
 API_STATUS_RETURNING = (2, 3)
 API_TYPED = 4
@@ -77,9 +79,13 @@ class Borrowing:
 class Filling:
     """A Python target that writes its results where they are to be: `function(operands, results, **entries)`.
 
-    Of the operands it promises what a `Borrowing` target does. The results hold anything at first."""
+    Of the operands it promises what a `Borrowing` target does. The results hold anything at first.
+
+    `prepare(operand_specs, result_specs, **entries)`, if it is given, makes at the first call of a site whose sizes are
+    all static what the site does from then on."""
 
     function: Callable[..., None]
+    prepare: Callable[..., BuffersAction] | None = None
     fills_results: ClassVar[bool] = True
 
     def __call__(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], **keywords: Any) -> None:
@@ -219,7 +225,10 @@ def _python(site: Site, target: Callable[..., Any]) -> Action:
     if isinstance(target, Filling):
         if any(spec.dynamic_dims for spec in site.call.results):
             raise _mismatch(site, f"its results cannot have sizes of their own: {specs_text(site.call.results)}")
-        return call_filling
+        if target.prepare is None or any(spec.dynamic_dims for spec in site.call.operands):
+            return call_filling
+        act = target.prepare(site.call.operands, site.call.results, **keywords)
+        return lambda _call, buffers: act(buffers)
     return call_borrowing if isinstance(target, Borrowing) else call_python
 
 

@@ -1,4 +1,7 @@
-"""The short way into a program that calls no runtime: one process, static shapes, nothing to wait for.
+"""The short way into a program: one process, static shapes, nothing to wait for.
+
+Such a program may make custom calls, unless its options bring targets: what such a function knows, which may be the
+program itself, would be kept alive by the contexts, which live as long as the program.
 
 `calling` does the work: arguments that match go straight to native code. Here is what it asks for: contexts, what to do
 with arguments that do not match, and what a status other than 0 means.
@@ -15,14 +18,34 @@ from xlapy_runtime.alignment import aligned, arena, data_address
 from xlapy_runtime.buffers import RESERVED_WORDS, Words
 from xlapy_runtime.calling import BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
 from xlapy_runtime.device import Device
-from xlapy_runtime.errors import CancelledExecution
+from xlapy_runtime.errors import CancelledExecution, InternalError
+from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, Value, unflatten
 from xlapy_runtime.waiting import Cancellation
 
 
-def is_direct(program: Program, leaves: Sequence[ArraySpec]) -> bool:
-    """Whether a program can be called without a run around it. `leaves` are those of parameters and result."""
-    return program.num_processes == 1 and not program.runtime_calls and not any(any(leaf.dynamic) for leaf in leaves)
+def is_direct(program: Program, leaves: Sequence[ArraySpec], targets: Mapping[str, object]) -> bool:
+    """Whether a program can be called without a run around it. `leaves` are those of parameters and result, `targets`
+    what its options bring."""
+    if program.num_processes != 1 or any(any(leaf.dynamic) for leaf in leaves):
+        return False
+    return not program.runtime_calls or (
+        not targets and all(call.kind == "custom-call" for call in program.runtime_calls)
+    )
+
+
+def call_actions(program: Program) -> tuple[calls.Action, ...]:
+    """What the custom calls of a direct program do."""
+    if not program.runtime_calls:
+        return ()
+    late("xlapy_runtime.built_in_calls")  # fills tables
+    grid = late("xlapy_runtime.process_groups").Grid(1, 1)
+    sites = [calls.Site(index, call, grid, _no_kernel, {}) for index, call in enumerate(program.runtime_calls)]
+    return tuple(map(calls.PREPARE.action, sites))
+
+
+def _no_kernel(symbol: str) -> int:
+    raise InternalError(f"a custom call has no use for the kernel {symbol!r}")
 
 
 def entry_point(
@@ -88,18 +111,23 @@ class DirectCalls:
 
 
 def new_context(
-    program: Program, entry: EntryPoint, constants: Words, words: Mapping[int, int], device: Device
+    program: Program,
+    entry: EntryPoint,
+    constants: Words,
+    words: Mapping[int, int],
+    device: Device,
+    actions: tuple[calls.Action, ...],
 ) -> tuple[CallContext, calls.RunningCall]:
     """A context with an arena of its own, and what the runtime knows of the call in it. `words` are those that all
-    contexts of the program begin with."""
+    contexts of the program begin with, `actions` what its call sites do."""
     memory = arena(program.arena_bytes)
     call = calls.RunningCall(
-        actions=(),
-        sites=(),
+        actions=actions,
+        sites=program.runtime_calls,
         device=device,
         process=0,
         cancelled=ctypes.c_int32(0),
-        views=[],
+        views=[None] * len(actions),
         cancellation=Cancellation(),
         timeout=None,
     )

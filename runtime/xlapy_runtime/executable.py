@@ -15,7 +15,7 @@ from xlapy_runtime.arguments import Allocate, ParameterList
 from xlapy_runtime.buffers import Words, pointers
 from xlapy_runtime.calling import CallContext, CallWrapper, ContextWord, EntryPoint
 from xlapy_runtime.device import Device, devices
-from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct, new_context
+from xlapy_runtime.direct_calls import DirectCalls, call_actions, entry_point, is_direct, new_context
 from xlapy_runtime.errors import ArgumentError, InternalError
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, Value, flatten, unflatten
@@ -44,10 +44,10 @@ class ProgramExecutable:
     process, device or host, in seconds; None waits forever, but a deadlock between processes is noticed at once.
     `function` is the quickest way to call it; without a `wrapper` (see `calling`), and for programs that are not
     direct (see `direct_calls`), a slower one. Devices count the calls of `run`, not those of `function`. Only direct
-    programs may keep the GIL, which they do if arena, parameters and results have no more than `keeps_gil_to` bytes.
-    `parallel` gives the address of what shares out ranges among threads, `look` that of what looks at signals behind
-    kernels; they are asked when the program is first called, as all is made then that calls need and a program does
-    not.
+    programs that call nothing may keep the GIL, which they do if arena, parameters and results have no more than
+    `keeps_gil_to` bytes. `parallel` gives the address of what shares out ranges among threads, `look` that of what
+    looks at signals behind kernels; they are asked when the program is first called, as all is made then that calls
+    need and a program does not.
     """
 
     def __init__(
@@ -81,8 +81,10 @@ class ProgramExecutable:
         self._runs: Runs | None = None
         leaves = (*parameters, *self._result_leaves)
         self.run_bytes = program.arena_bytes + sum([spec.nbytes for spec in leaves])
-        if is_direct(program, leaves):
-            self._direct = self._make_direct(wrapper, parameters, release_gil=self.run_bytes > keeps_gil_to)
+        if is_direct(program, leaves, targets or {}):
+            release_gil = bool(program.runtime_calls) or self.run_bytes > keeps_gil_to
+            self._direct = self._make_direct(wrapper, parameters, release_gil=release_gil)
+            self._allocate = allocate
         else:
             self._runs = self._make_runs(allocate, targets or {})
         self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
@@ -114,7 +116,11 @@ class ProgramExecutable:
         return pointers(self.program.constants)
 
     def _new_context(self, entry: EntryPoint) -> tuple[CallContext, calls.RunningCall]:
-        return new_context(self.program, entry, self._constants, self._words, self.devices[0])
+        return new_context(self.program, entry, self._constants, self._words, self.devices[0], self._call_actions)
+
+    @functools.cached_property
+    def _call_actions(self) -> tuple[calls.Action, ...]:
+        return call_actions(self.program)
 
     def __repr__(self) -> str:
         return f"ProgramExecutable({self.program.name}, {self.program.num_replicas} x {self.program.num_partitions})"
@@ -140,8 +146,10 @@ class ProgramExecutable:
         place = self.devices[0] if device is None else device
         if not isinstance(place, Device):
             raise ArgumentError(f"device is one of xlapy.devices(), not {device!r}")
-        if self._direct is not None:
+        if self._direct is not None and (place is self.devices[0] or not self.program.runtime_calls):
             return self._run_directly(buffers[0], place, seed)
+        if self._runs is None:  # of calls that are told on which device they are, and seldom on another one
+            self._runs = self._make_runs(self._allocate, {})
         (results,) = self._run([place], buffers, seed, limit)
         return unflatten(self.program.result, results)
 

@@ -1,7 +1,7 @@
 """Runs of programs that call the runtime, or that run as a grid of processes: what native code meets on its way.
 
-Programs with nothing to wait for never come here (see `direct_calls`), and processes that only have such do not load
-this module.
+Programs with nothing to wait for hardly ever come here (see `direct_calls`), and processes that only have such do not
+load this module.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 import ctypes
+import gc
 import time
 import traceback
+import weakref
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from xlapy_runtime.custom_calls import (
     find_target,
     register_custom_call_target,
 )
+from xlapy_runtime.device import devices
 from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError
 from xlapy_runtime.program import ArraySpec, RuntimeCall, TokenSpec
 
@@ -116,6 +119,43 @@ def test_a_filling_target_cannot_choose_sizes():
     run = program(Filling(lambda operands, results: None), results=(spec(np.float32, 4, dynamic=(True,)),))
     with pytest.raises(ShapeError, match=r"cannot have sizes of their own: f32\[<=4\]"):
         run(X)
+
+
+def test_a_filling_target_prepares_for_a_site_whose_sizes_are_known():
+    prepared = []
+
+    def prepare(operands, results, **keywords):
+        prepared.append((operands, results, keywords))
+        return lambda buffers: np.multiply(buffers.operands[0], keywords["scale"], out=buffers.results[0])
+
+    def fill(operands, results, **keywords):
+        results[0][...] = 0
+        results[0][: operands[0].size] = operands[0] + keywords["scale"]
+
+    config = {"api_version": 4, "backend_config": {"scale": 3}}
+    run = program(Filling(fill, prepare), **config)
+    assert not prepared  # only the first call looks for the target
+    for x in (X, X + 1):
+        np.testing.assert_array_equal(run(x), x * 3)
+    assert prepared == [((F32_4,), (F32_4,), {"scale": 3})]
+
+
+def test_arrays_of_a_call_are_made_when_they_are_asked_for():
+    seen = []
+
+    def prepare(operands, results):
+        def act(buffers):
+            assert buffers.site.operands == operands and buffers.addresses[0] == X.ctypes.data
+            seen.append(buffers.operands if len(seen) else None)
+            np.copyto(buffers.results[0], X)
+
+        return act
+
+    run = program(Filling(lambda operands, results: None, prepare))
+    for _ in range(2):
+        np.testing.assert_array_equal(run(X), X)
+    (array,) = seen[1]
+    assert array.ctypes.data == X.ctypes.data and not array.flags.writeable
 
 
 def test_arrays_lie_as_their_layouts_say():
@@ -261,3 +301,75 @@ def test_dynamic_results_may_be_smaller_than_their_bound():
     )
     np.testing.assert_array_equal(run(X[:3]), [0, 2])
     np.testing.assert_array_equal(run(X), [0, 2])
+
+
+# -- without a run around the call: targets that the options do not bring ---------------------------------------------
+
+
+def registered(name, target, **options):
+    """A program that calls a target of the process."""
+    register_custom_call_target(name, target)
+    return program(None, targets={}, target=name, **options)
+
+
+@pytest.mark.parametrize("kind", [lambda function: function, Borrowing])
+def test_a_failure_is_that_of_its_own_call(kind):
+    def target(x):
+        if x[0] < 0:
+            raise ValueError(f"no {x[0]}")
+        return x + 1
+
+    run = registered(f"xlapy_test_failing_{kind.__name__}", kind(target))
+    for start in (-1, -2):
+        np.testing.assert_array_equal(run(X), X + 1)
+        with pytest.raises(ValueError, match=f"no {start}") as caught:
+            run.function(X + start)
+        assert "raised in custom-call.2 on device 0\n  model.py:8" in caught.value.__notes__
+    np.testing.assert_array_equal(run.function(X), X + 1)
+
+
+def test_an_interruption_in_a_target_ends_the_call():
+    answers = [KeyboardInterrupt(), None]
+
+    def target(x):
+        if answer := answers.pop(0):
+            raise answer
+        return x
+
+    run = registered("xlapy_test_interrupted", target)
+    with pytest.raises(KeyboardInterrupt):
+        run(X)
+    np.testing.assert_array_equal(run(X), X)
+
+
+def test_a_target_may_call_the_program_that_calls_it():
+    def target(x):
+        return run.function(x - 1) + 1 if x[0] > 0 else x * 10
+
+    run = registered("xlapy_test_recursive", target)
+    np.testing.assert_array_equal(run.function(X + 3), X * 10 + 3)
+
+
+def test_failures_name_the_device_of_the_run():
+    def target(x):
+        raise ExecutionError("never")
+
+    run = registered("xlapy_test_places", target)
+    for device in devices()[:3]:
+        with pytest.raises(ExecutionError, match=rf"custom-call\.2 on device {device.id}: never"):
+            run.run(X, device=device)
+        assert device.memory_stats()["running"] == 0
+
+
+def test_programs_that_have_made_calls_are_not_kept_alive():
+    run = registered("xlapy_test_forgotten", lambda x: x + 1)
+    np.testing.assert_array_equal(run(X), X + 1)
+    seen = weakref.ref(run)
+    del run
+    gc.collect()
+    assert seen() is None
+
+
+def test_seeds_reach_programs_that_make_calls():
+    run = registered("xlapy_test_seeded", lambda x: x + 1)
+    np.testing.assert_array_equal(run.run(X, seed=3), X + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,8 @@ LOOP_SYMBOLS = {count: f"call_each_{count}" for count in range(4, 25)}
 
 PROBLEMS_PER_LOOP = 256
 """Between two loops Python may look at signals, and other threads get their turn."""
+
+Words: TypeAlias = "ctypes.Array[ctypes.c_int64]"
 
 _Loop = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -31,12 +34,18 @@ LOOPS: InstalledOnce[LinkedCode] = InstalledOnce("the native loop over the probl
 def call_each(address: int, count: int, pointers: Sequence[int], steps: Sequence[int]) -> None:
     """Calls the native function at `address`, which takes only pointers, `count` times; each pointer moves on by its
     step in bytes from call to call. Lets go of the GIL."""
+    words = ctypes.c_int64 * len(pointers)
+    call_each_at(address, count, words(*pointers), words(*steps))
+
+
+def call_each_at(address: int, count: int, pointers: Words, steps: Words) -> None:
+    """The same for pointers and steps that lie in memory already."""
     if LOOPS.found is None:
-        _call_each_slowly(address, count, pointers, steps)
+        _call_each_slowly(address, count, list(pointers), list(steps))
         return
-    loop, words = _loop(LOOPS.found.address(LOOP_SYMBOLS[len(pointers)])), ctypes.c_int64 * len(pointers)
+    loop = _loop(LOOPS.found.address(LOOP_SYMBOLS[len(pointers)]))
     if count <= PROBLEMS_PER_LOOP:
-        loop(address, count, words(*pointers), words(*steps))
+        loop(address, count, pointers, steps)
         return
     places, strides = np.array(pointers, np.int64), np.array(steps, np.int64)
     for start in range(0, count, PROBLEMS_PER_LOOP):

@@ -7,22 +7,19 @@ import numpy as np
 from xlapy_runtime.errors import UnsupportedError
 from xlapy_runtime.lapack.native import (
     INTEGER_WORK,
-    NOT_FINITE,
     REAL_WORK,
     WORK,
-    Array,
     Batch,
     leading,
-    matrices_like,
-    only_finite,
 )
+from xlapy_runtime.lapack.plans import Array, Place
 from xlapy_runtime.lapack.targets import target
 
 
 @target("syevd", "sd")
 @target("heevd", "cz")
-def symmetric(batch: Batch, a: Array, vectors: Array, values: Array, info: Array, *, mode: int, uplo: int) -> None:
-    np.copyto(vectors, a)
+def symmetric(batch: Batch, a: Place, vectors: Place, values: Place, info: Place, *, mode: int, uplo: int) -> None:
+    batch.copy(a, vectors)
     spaces = (WORK, REAL_WORK, INTEGER_WORK) if batch.is_complex else (WORK, INTEGER_WORK)
     routine = "heevd" if batch.is_complex else "syevd"
     batch.call(routine, chr(mode), chr(uplo), a.shape[-1], vectors, leading(a), values, *spaces, info)
@@ -31,67 +28,69 @@ def symmetric(batch: Batch, a: Array, vectors: Array, values: Array, info: Array
 @target("geev", "sd")
 def general_real(
     batch: Batch,
-    a: Array,
-    real_parts: Array,
-    imaginary_parts: Array,
-    left: Array,
-    right: Array,
-    info: Array,
+    a: Place,
+    real_parts: Place,
+    imaginary_parts: Place,
+    left: Place,
+    right: Place,
+    info: Place,
     *,
     compute_left: int,
     compute_right: int,
 ) -> None:
-    finite, matrix = only_finite(a)
-    packed = [matrices_like(a) if chr(mode) == "V" else None for mode in (compute_left, compute_right)]
+    matrix = batch.matrices_like(a)
+    finite = batch.only_finite(a, matrix)
+    packed = [batch.matrices_like(a) if chr(mode) == "V" else None for mode in (compute_left, compute_right)]
     size, distance = a.shape[-1], leading(a)
     operands = (size, matrix, distance, real_parts, imaginary_parts, packed[0], distance, packed[1], distance)
     batch.call("geev", chr(compute_left), chr(compute_right), *operands, WORK, info)
     for pairs, vectors in zip(packed, (left, right), strict=True):
         if pairs is None:
-            vectors.fill(0)
+            batch.clear(vectors)
         else:
-            _unpack(pairs, imaginary_parts, vectors)
-    info[~finite] = NOT_FINITE
+            batch.compute(_unpack, pairs, imaginary_parts, vectors)
+    batch.report_others(finite, info)
 
 
 @target("geev", "cz")
 def general_complex(
     batch: Batch,
-    a: Array,
-    values: Array,
-    left: Array,
-    right: Array,
-    info: Array,
+    a: Place,
+    values: Place,
+    left: Place,
+    right: Place,
+    info: Place,
     *,
     compute_left: int,
     compute_right: int,
 ) -> None:
-    finite, matrix = only_finite(a)
+    matrix = batch.matrices_like(a)
+    finite = batch.only_finite(a, matrix)
     for mode, vectors in ((compute_left, left), (compute_right, right)):
         if chr(mode) == "N":
-            vectors.fill(0)
+            batch.clear(vectors)
     size, distance = a.shape[-1], leading(a)
     operands = (size, matrix, distance, values, left, distance, right, distance)
     spaces = (WORK, *batch.real_numbers(2 * size))
     batch.call("geev", chr(compute_left), chr(compute_right), *operands, *spaces, info)
-    info[~finite] = NOT_FINITE
+    batch.report_others(finite, info)
 
 
 @target("gees", "sdcz")
-def schur(batch: Batch, a: Array, form: Array, vectors: Array, *rest: Array, mode: int, sort: int) -> None:
+def schur(batch: Batch, a: Place, form: Place, vectors: Place, *rest: Place, mode: int, sort: int) -> None:
     """The eigenvalues are two arrays for real matrices, and one for complex ones; then how many are chosen, and
     `info`."""
     *values, chosen, info = rest
     if chr(sort) != "N":
         raise UnsupportedError("Schur forms with chosen eigenvalues in front: a program cannot say which to choose")
     if chr(mode) == "N":
-        vectors.fill(0)
-    finite, _ = only_finite(a, form)
+        batch.clear(vectors)
+    finite = batch.only_finite(a, form)
     size, distance = a.shape[-1], leading(a)
     spaces = (WORK, *batch.real_numbers(size), batch.integers(max(1, size)))
     operands = (size, form, distance, chosen, *values, vectors, distance)
     batch.call("gees", chr(mode), "N", None, *operands, *spaces, info)
-    info[~finite] = NOT_FINITE
+    batch.report_others(finite, info)
 
 
 def _unpack(pairs: Array, imaginary_parts: Array, vectors: Array) -> None:

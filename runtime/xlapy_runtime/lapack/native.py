@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,9 +18,7 @@ import numpy as np
 from xlapy_runtime.alignment import data_address
 from xlapy_runtime.capsules import capsule_address, capsule_name
 from xlapy_runtime.errors import InternalError, UnsupportedError
-from xlapy_runtime.lapack.batches import call_each
-
-Array = np.ndarray
+from xlapy_runtime.lapack.plans import Array, Call, Clear, Compute, Copy, Place, Plan, Step
 
 MISSING = "linear algebra beyond triangles is LAPACK's, which comes with scipy: pip install 'xlapy[linalg]'"
 
@@ -50,7 +48,7 @@ def native_address(name: str, count: int) -> int:
 class Shared:
     """Memory that all calls of a batch use, one after the other."""
 
-    array: Array
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +62,20 @@ WORK = Queried("numbers")
 REAL_WORK = Queried("real numbers")
 INTEGER_WORK = Queried("integers")
 
+INTEGER = np.dtype(np.int32)
 
-@dataclass(frozen=True, slots=True)
+
 class Batch:
-    """`count` problems, at least one, for the routines of one element type, whose names begin with `prefix`."""
+    """What is to be done with `count` problems, at least one, by the routines of one element type, whose names begin
+    with `prefix`: the steps of a plan over `given` arrays, the operands and then the results."""
 
-    prefix: str
-    dtype: np.dtype[Any]
-    count: int
+    def __init__(self, prefix: str, dtype: np.dtype[Any], count: int, num_given: int = 0) -> None:
+        self.prefix = prefix
+        self.dtype = dtype
+        self.count = count
+        self._num_given = num_given
+        self._steps: list[Step] = []
+        self._contents: list[Array] = []
 
     @property
     def is_complex(self) -> bool:
@@ -81,6 +85,21 @@ class Batch:
     def real(self) -> np.dtype[Any]:
         return np.empty(0, self.dtype).real.dtype
 
+    def plan(self) -> Plan:
+        return Plan(tuple(self._steps), self._num_given, tuple(self._contents))
+
+    def copy(self, source: Place, to: Place) -> None:
+        """All of an array to another of its size."""
+        self._steps.append(Copy(source, to))
+
+    def clear(self, place: Place) -> None:
+        """Zeros, for what a routine leaves as it is."""
+        self._steps.append(Clear(place))
+
+    def compute(self, function: Callable[..., None], *places: Place) -> None:
+        """Calls a Python function with the arrays."""
+        self._steps.append(Compute(function, places))
+
     def call(self, routine: str, *arguments: Any) -> None:
         """Calls the routine for each problem of the batch.
 
@@ -88,30 +107,68 @@ class Batch:
         problem, one behind the other in memory."""
         if any(isinstance(argument, Queried) for argument in arguments):
             arguments = (*self._with_workspaces(routine, arguments),)
-        numbers = np.array([argument for argument in arguments if isinstance(argument, int)], np.int32)
-        places = itertools.count(data_address(numbers), numbers.itemsize)
-        pointers = [next(places) if isinstance(argument, int) else _address(argument) for argument in arguments]
-        steps = [argument.nbytes // self.count if isinstance(argument, np.ndarray) else 0 for argument in arguments]
-        call_each(native_address(self.prefix + routine, len(pointers)), self.count, pointers, steps)
+        numbers = np.array([argument for argument in arguments if isinstance(argument, int)], INTEGER)
+        letters = [_letters(argument) for argument in arguments if isinstance(argument, str)]
+        at_numbers = itertools.count(data_address(numbers), numbers.itemsize)
+        at_letters = iter(map(data_address, letters))
+        fixed, steps, places = [], [], []
+        for position, argument in enumerate(arguments):
+            place = argument.place if isinstance(argument, Shared) else argument
+            if isinstance(place, Place):
+                places.append((position, place))
+            steps.append(argument.nbytes // self.count if isinstance(argument, Place) else 0)
+            is_number, is_letter = isinstance(argument, int), isinstance(argument, str)
+            fixed.append(next(at_numbers) if is_number else next(at_letters) if is_letter else 0)
+        address = native_address(self.prefix + routine, len(fixed))
+        self._steps.append(Call(address, self.count, (*fixed,), (*steps,), (*places,), (numbers, *letters)))
+
+    def room(self, shape: Sequence[int], dtype: np.dtype[Any], *, is_matrix: bool = False) -> Place:
+        """An array of the plan's own. What it holds at first is no more than that it may be read."""
+        return self._own(np.zeros(tuple(shape), dtype), tuple(shape), is_matrix)
+
+    def matrices_like(self, a: Place) -> Place:
+        """Matrices of the same size, column by column."""
+        return self.room(a.shape, a.dtype, is_matrix=True)
+
+    def constant(self, number: int) -> Shared:
+        """A number of the batch's element type, which is only read."""
+        return Shared(self._own(np.full(1, number, self.dtype), (1,), False))
 
     def integers(self, length: int) -> Shared:
         """Memory for so many integers; one is what routines without results to doubt report to."""
-        return Shared(np.zeros(length, np.int32))
+        return Shared(self.room((length,), INTEGER))
 
     def real_numbers(self, length: int) -> tuple[Shared, ...]:
         """Memory that only the complex variants of a routine want: as many real numbers."""
-        return (Shared(np.empty(max(1, length), self.real)),) if self.is_complex else ()
+        return (Shared(self.room((max(1, length),), self.real)),) if self.is_complex else ()
+
+    def only_finite(self, matrices: Place, to: Place) -> Place:
+        """Copies the matrices, those that are not finite as zeros; which are."""
+        finite = self.room(matrices.shape[:-2], np.dtype(bool))
+        self.compute(_keep_finite, matrices, to, finite)
+        return finite
+
+    def report_others(self, finite: Place, info: Place) -> None:
+        """What `info` says of matrices that are not finite."""
+        self.compute(_report_others, finite, info)
+
+    def dtype_of(self, queried: Queried) -> np.dtype[Any]:
+        """Of a workspace."""
+        return {WORK: self.dtype, REAL_WORK: self.real, INTEGER_WORK: INTEGER}[queried]
+
+    def _own(self, content: Array, shape: tuple[int, ...], is_matrix: bool) -> Place:
+        self._contents.append(content)
+        return Place(self._num_given + len(self._contents) - 1, shape, content.dtype, is_matrix)
 
     def _with_workspaces(self, routine: str, arguments: Sequence[Any]) -> list[Any]:
         """The arguments with memory for what is queried."""
         known = (argument if isinstance(argument, _KNOWN) else _Unread(argument is None) for argument in arguments)
-        lengths = _workspaces(Batch(self.prefix, self.dtype, 1), routine, tuple(known))
-        spaces = {queried: np.empty(length, self.dtype_of(queried)) for queried, length in lengths.items()}
-        return _with_spaces(arguments, {queried: (Shared(space), space.size) for queried, space in spaces.items()})
-
-    def dtype_of(self, queried: Queried) -> np.dtype[Any]:
-        """Of a workspace."""
-        return {WORK: self.dtype, REAL_WORK: self.real, INTEGER_WORK: np.dtype(np.int32)}[queried]
+        lengths = _workspaces(self.prefix, self.dtype, routine, tuple(known))
+        spaces = {
+            queried: (Shared(self.room((length,), self.dtype_of(queried))), length)
+            for queried, length in lengths.items()
+        }
+        return _with_spaces(arguments, spaces)
 
 
 _KNOWN = (int, str, Queried)
@@ -126,24 +183,20 @@ class _Unread:
 
 
 @cache
-def _workspaces(batch: Batch, routine: str, known: tuple[Any, ...]) -> Mapping[Queried, int]:
+def _workspaces(prefix: str, dtype: np.dtype[Any], routine: str, known: tuple[Any, ...]) -> Mapping[Queried, int]:
     """How long the workspaces are that a routine says it wants. Asking takes as long as a small problem."""
-    answers = {argument: np.zeros(1, batch.dtype_of(argument)) for argument in known if isinstance(argument, Queried)}
-    room = Shared(np.zeros(1, np.complex128))  # for whatever it reports
+    queried = [argument for argument in known if isinstance(argument, Queried)]
+    batch = Batch(prefix, dtype, 1, 1 + len(queried))
+    answers = [np.zeros(1, batch.dtype_of(each)) for each in queried]
+    whatever = np.zeros(1, np.complex128)  # for what it reports besides
+    given = [whatever, *answers]
+    room, *places = [Shared(Place(slot, (1,), array.dtype, False)) for slot, array in enumerate(given)]
     arguments = [(None if each.is_null else room) if isinstance(each, _Unread) else each for each in known]
     batch.call(
-        routine, *_with_spaces(arguments, {queried: (Shared(answer), -1) for queried, answer in answers.items()})
+        routine, *_with_spaces(arguments, {each: (place, -1) for each, place in zip(queried, places, strict=True)})
     )
-    return {queried: _length(answer[0]) for queried, answer in answers.items()}
-
-
-def _address(argument: Any) -> int:
-    """Where an argument of all problems lies that is no number; 0 for a null pointer."""
-    if isinstance(argument, str):
-        return data_address(_letters(argument))
-    if isinstance(argument, Shared):
-        return data_address(argument.array)
-    return 0 if argument is None else data_address(argument)
+    batch.plan().run([data_address(array) for array in given])
+    return {each: _length(answer[0]) for each, answer in zip(queried, answers, strict=True)}
 
 
 @cache
@@ -162,26 +215,30 @@ def _length(answer: Any) -> int:
     return max(1, wanted)
 
 
-def leading(matrix: Array) -> int:
+def leading(matrix: Place) -> int:
     """The distance of the columns of a matrix: LAPACK wants at least 1."""
-    rows: int = matrix.shape[-2]
-    return max(1, rows)
+    return max(1, matrix.shape[-2])
 
 
 NOT_FINITE = -4
 """What `info` is for a matrix with an infinity or a NaN, over which an iteration might never end."""
 
 
-def only_finite(matrices: Array, place: Array | None = None) -> tuple[Array, Array]:
-    """Which matrices are finite, and a copy of all, of which the others are zero; in `place`, if it is given."""
-    finite = np.isfinite(matrices).all((-1, -2))
-    copy = matrices_like(matrices) if place is None else place
-    np.copyto(copy, matrices)
-    copy[~finite] = 0
-    return finite, copy
+def _keep_finite(matrices: Array, to: Array, finite: Array) -> None:
+    if _are_all(np.isfinite(matrices)):
+        finite.fill(True)
+        np.copyto(to, matrices)
+        return
+    np.isfinite(matrices).all((-1, -2), out=finite)
+    np.copyto(to, matrices)
+    to[~finite] = 0
 
 
-def matrices_like(a: Array) -> Array:
-    """Fresh matrices of the same size, column by column."""
-    *batch, rows, columns = a.shape
-    return np.empty((*batch, columns, rows), a.dtype).swapaxes(-1, -2)
+def _report_others(finite: Array, info: Array) -> None:
+    if not _are_all(finite):
+        info[~finite] = NOT_FINITE
+
+
+def _are_all(conditions: Array) -> bool:
+    """As `all`, which takes a microsecond more for a few of them."""
+    return bool(np.count_nonzero(conditions) == conditions.size)

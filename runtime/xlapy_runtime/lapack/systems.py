@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from xlapy_runtime.lapack.native import Array, Batch, Shared, leading
+from xlapy_runtime.lapack.native import INTEGER, Batch, leading
+from xlapy_runtime.lapack.plans import Array, Place
 from xlapy_runtime.lapack.targets import register_target, target
 
 
 @target("trsm", "sdcz")
 def triangular(
-    batch: Batch, a: Array, b: Array, solution: Array, *, side: int, uplo: int, trans_x: int, diag: int
+    batch: Batch, a: Place, b: Place, solution: Place, *, side: int, uplo: int, trans_x: int, diag: int
 ) -> None:
-    np.copyto(solution, b)
-    one = Shared(np.ones(1, batch.dtype))
+    batch.copy(b, solution)
+    one = batch.constant(1)
     letters = map(chr, (side, uplo, trans_x, diag))
     batch.call("trsm", *letters, *b.shape[-2:], one, a, leading(a), solution, leading(solution))
 
@@ -21,44 +22,65 @@ def triangular(
 @target("gtsv", "sdcz")
 def tridiagonal(
     batch: Batch,
-    below: Array,
-    diagonal: Array,
-    above: Array,
-    b: Array,
-    below_out: Array,
-    diagonal_out: Array,
-    above_out: Array,
-    solution: Array,
-    info: Array,
+    below: Place,
+    diagonal: Place,
+    above: Place,
+    b: Place,
+    below_out: Place,
+    diagonal_out: Place,
+    above_out: Place,
+    solution: Place,
+    info: Place,
 ) -> None:
     """All three diagonals are as long as the matrix; the first element of the one below is not part of it."""
     for source, place in ((diagonal, diagonal_out), (above, above_out), (b, solution)):
-        np.copyto(place, source)
-    shifted = np.roll(below, -1, axis=-1)
+        batch.copy(source, place)
+    shifted = batch.room(below.shape, below.dtype)
+    batch.compute(_shift, below, shifted)
     batch.call("gtsv", *b.shape[-2:], shifted, diagonal_out, above_out, solution, leading(solution), info)
-    np.copyto(below_out, np.roll(shifted, 1, axis=-1))
+    batch.compute(_shift_back, shifted, below_out)
 
 
 SOLVE_AND_PERTURB = -1
 """The job of lagts that moves diagonal elements of the factor away from zero where a quotient would overflow."""
 
 
-def perturbed_tridiagonal(batch: Batch, below: Array, diagonal: Array, above: Array, b: Array, solution: Array) -> None:
+def perturbed_tridiagonal(batch: Batch, below: Place, diagonal: Place, above: Place, b: Place, solution: Place) -> None:
     """Solves systems that may be singular: what would be infinite is only very large, which serves inverse iteration.
 
     The factor of each matrix is used for its columns, one after the other."""
-    size = b.shape[-2]
-    np.copyto(solution, b)
-    main, upper, lower = diagonal.copy(), above.copy(), np.roll(below, -1, axis=-1)
-    second, order = np.empty_like(main), np.empty(main.shape, np.int32)
-    nothing = Shared(np.zeros(1, batch.dtype))
+    *dims, size, columns = b.shape
+    main, upper, lower, second = (batch.room(diagonal.shape, batch.dtype) for _ in range(4))
+    order = batch.room(diagonal.shape, INTEGER)
+    nothing = batch.constant(0)
+    batch.copy(diagonal, main)
+    batch.copy(above, upper)
+    batch.compute(_shift, below, lower)
     batch.call("lagtf", size, main, nothing, upper, lower, nothing, second, order, batch.integers(1))
-    by_column = np.ascontiguousarray(np.moveaxis(solution, -1, 0))
-    tolerance = np.zeros(main.shape[:-1], batch.dtype)  # the first call chooses it
-    for column in by_column:
+    by_column = batch.room((columns, *dims, size), batch.dtype)
+    batch.compute(_take_columns, b, by_column)
+    tolerance = batch.room(diagonal.shape[:-1], batch.dtype)
+    batch.clear(tolerance)  # the first call chooses it
+    for column in range(columns):
         factor = (main, upper, lower, second, order)
-        batch.call("lagts", SOLVE_AND_PERTURB, size, *factor, column, tolerance, batch.integers(1))
-    np.copyto(solution, np.moveaxis(by_column, 0, -1))
+        batch.call("lagts", SOLVE_AND_PERTURB, size, *factor, by_column[column], tolerance, batch.integers(1))
+    batch.compute(_give_columns, by_column, solution)
 
 
 register_target("tridiagonal_solve_perturbed_ffi", perturbed_tridiagonal, "sd")
+
+
+def _shift(below: Array, place: Array) -> None:
+    np.copyto(place, np.roll(below, -1, axis=-1))
+
+
+def _shift_back(shifted: Array, place: Array) -> None:
+    np.copyto(place, np.roll(shifted, 1, axis=-1))
+
+
+def _take_columns(matrices: Array, by_column: Array) -> None:
+    np.copyto(by_column, np.moveaxis(matrices, -1, 0))
+
+
+def _give_columns(by_column: Array, matrices: Array) -> None:
+    np.copyto(matrices, np.moveaxis(by_column, 0, -1))

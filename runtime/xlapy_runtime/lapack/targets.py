@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from xlapy_runtime.custom_calls import BUILT_IN, Filling
+from xlapy_runtime.alignment import data_address
+from xlapy_runtime.custom_calls import BUILT_IN, BuffersAction, Filling
 from xlapy_runtime.errors import UnsupportedError
-from xlapy_runtime.lapack.native import Array, Batch, capsules, matrices_like
+from xlapy_runtime.lapack.native import Batch, capsules
+from xlapy_runtime.lapack.plans import Array, Place, Plan
+from xlapy_runtime.program import ArraySpec
 
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
 
@@ -18,7 +21,9 @@ NAMES: set[str] = set()
 """All targets of this package. Filled at import, then only read."""
 
 Routine = Callable[..., None]
-"""`routine(batch, *operands, *results, **entries)`: matrices column by column, everything else densely packed."""
+"""`routine(batch, *operands, *results, **entries)`: tells the batch what to do with these places."""
+
+_Typed: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
 
 
 def require() -> None:
@@ -42,23 +47,66 @@ def register_target(name: str, routine: Routine, prefixes: str) -> None:
     NAMES.add(name)
     types: dict[np.dtype[Any], str] = {np.dtype(DTYPES[prefix]): prefix for prefix in prefixes}
 
-    def fill(operands: Sequence[Array], results: Sequence[Array], **entries: Any) -> None:
-        rank = max(operand.ndim for operand in operands)  # of a batch of matrices
-        dtype = operands[0].dtype
+    def plan(operands: Sequence[_Typed], results: Sequence[_Typed], entries: Mapping[str, Any]) -> Plan | None:
+        """For arrays of these types and shapes; None if there is nothing to do."""
+        rank = _rank(operands)
+        dtype, dims = operands[0]
         if rank < 2 or dtype not in types:
             known = " or ".join(map(str, types))
-            raise UnsupportedError(f"{name} is for matrices of {known}, and is given {dtype}{list(operands[0].shape)}")
-        count = math.prod(results[-1].shape[: rank - 2])
+            raise UnsupportedError(f"{name} is for matrices of {known}, and is given {dtype}{list(dims)}")
+        count = math.prod(results[-1][1][: rank - 2])
         if not count:
-            return
-        given = [_packed(operand, operand.ndim == rank) for operand in operands]
-        places = [_place(result, result.ndim == rank) for result in results]
-        routine(Batch(types[dtype], dtype, count), *given, *places, **entries)
-        for result, place in zip(results, places, strict=True):
-            if place is not result:
-                np.copyto(result, place)
+            return None
+        given = [*operands, *results]
+        places = [Place(slot, dims, dtype, len(dims) == rank) for slot, (dtype, dims) in enumerate(given)]
+        batch = Batch(types[dtype], dtype, count, len(given))
+        routine(batch, *places, **entries)
+        return batch.plan()
 
-    BUILT_IN.register(name, Filling(fill))
+    def fill(operands: Sequence[Array], results: Sequence[Array], **entries: Any) -> None:
+        of_operands, of_results = ([(array.dtype, array.shape) for array in part] for part in (operands, results))
+        planned = plan(of_operands, of_results, entries)
+        if planned is not None:
+            _run_packed(planned, _rank(of_operands), operands, results)
+
+    def prepare(operands: Sequence[ArraySpec], results: Sequence[ArraySpec], **entries: Any) -> BuffersAction:
+        of_operands, of_results = ([(spec.dtype, spec.dims) for spec in part] for part in (operands, results))
+        planned, rank = plan(of_operands, of_results, entries), _rank(of_operands)
+        if planned is None:
+            return lambda buffers: None
+        run = planned.run
+        if all(_lies_as_wanted(spec, rank) for spec in (*operands, *results)):
+            return lambda buffers: run(buffers.addresses)
+        return lambda buffers: _run_packed(planned, rank, buffers.operands, buffers.results)
+
+    BUILT_IN.register(name, Filling(fill, prepare))
+
+
+def _rank(operands: Sequence[_Typed]) -> int:
+    """Of a batch of matrices."""
+    return max(len(dims) for _, dims in operands)
+
+
+def _run_packed(plan: Plan, rank: int, operands: Sequence[Array], results: Sequence[Array]) -> None:
+    """Runs the plan on arrays that lie in any order."""
+    given = [_packed(operand, operand.ndim == rank) for operand in operands]
+    places = [_place(result, result.ndim == rank) for result in results]
+    plan.run([data_address(array) for array in (*given, *places)])
+    for result, place in zip(results, places, strict=True):
+        if place is not result:
+            np.copyto(result, place)
+
+
+def _lies_as_wanted(spec: ArraySpec, rank: int) -> bool:
+    """Whether LAPACK can work on the array where it is."""
+    by_row = tuple(reversed(range(len(spec.dims))))
+    wanted = (by_row[1], by_row[0], *by_row[2:]) if len(spec.dims) == rank else by_row
+    return _long(spec, spec.order or by_row) == _long(spec, wanted)
+
+
+def _long(spec: ArraySpec, order: Sequence[int]) -> list[int]:
+    """The dimensions in this order; those of one element lie anywhere."""
+    return [dimension for dimension in order if spec.dims[dimension] != 1]
 
 
 def _is_packed(array: Array, is_matrix: bool) -> bool:
@@ -80,4 +128,5 @@ def _place(array: Array, is_matrix: bool) -> Array:
         return array
     if not is_matrix:
         return np.empty(array.shape, array.dtype)
-    return matrices_like(array)
+    *batch, rows, columns = array.shape
+    return np.empty((*batch, columns, rows), array.dtype).swapaxes(-1, -2)
