@@ -758,3 +758,27 @@ def test_what_is_loaded_apart_is_stored_whole() -> None:
     assert "maskmov" not in chosen(lambda k, place, type: k.load_apart(place, type))
     assert "maskmov" not in chosen(lambda k, place, type: k.apart(k.load(place, type)))
     assert "maskmov" in chosen(lambda k, place, type: k.load(place, type))
+
+
+IN_FOUR_LANES: dict[str, tuple[Callable[[KernelBuilder, Value], Value], Callable[[np.ndarray], np.ndarray]]] = {
+    "unsigned to float": (lambda k, x: k.uitofp(x, F32), lambda x: x.astype(np.float32)),
+    "low half": (lambda k, x: k.and_(x, 0xFFFF), lambda x: x & 0xFFFF),
+    "high half": (lambda k, x: k.and_(x, -0x10000), lambda x: x & 0xFFFF0000),
+    "low half, shifted": (lambda k, x: k.lshr(k.shl(x, 16), 16), lambda x: x & 0xFFFF),
+    "low half, cut out": (lambda k, x: k.zext(k.trunc(x, I16), I32), lambda x: x & 0xFFFF),
+}
+
+
+@pytest.mark.parametrize("name", IN_FOUR_LANES)
+def test_halves_of_four_numbers_where_llvm_shall_not_try_hard(name: str) -> None:
+    """It aborted."""
+    emit, reference = IN_FOUR_LANES[name]
+    module = Module.of(host_target())
+    parameters = [("x", PTR), ("y", PTR)]
+    with KernelBuilder(module, "f", parameters, None, attributes="noinline optnone nounwind") as k:
+        k.store(k.parameters["y"], emit(k, k.load(k.parameters["x"], I32.with_lanes(4))))
+    x = np.array([1, 0xFFFFFFFE, 0x12345678, 0x89ABCDEF], np.uint32)
+    expected = reference(x)
+    got = np.empty_like(expected)
+    Compiled(module.text()).call("f", x, got)
+    np.testing.assert_array_equal(got, expected)

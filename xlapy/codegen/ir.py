@@ -232,6 +232,11 @@ class Module:
         return "\n".join(parts) + "\n"
 
 
+_ABORTING = re.compile(r"(?:and|lshr|uitofp|zext) <(?:4 x i32|2 x i64|4 x i16|2 x i16)>")
+"""What must not be in a function that LLVM shall not try hard for (`optnone`). There, LLVM 20 takes a mask of halves of
+32 bits, in a vector of 16 bytes, for a choice between its numbers of 16 bits and zero, with a number that is too large
+for one, and aborts. Such masks are made of shifts and conversions, too."""
+
 _LOOKED_UP = 16
 _REGISTER_BITS = 512
 _SHORT_PERMUTE = "llvm.x86.avx2.permps"
@@ -410,7 +415,11 @@ class KernelBuilder(Control):
             if self.returns is not None:
                 raise InternalError(f"{self.name}: control reaches the end without a value to return")
             self.ret()
-        body = f"{self._signature} {{\nentry:\n{self._body_text()}\n}}"
+        text = self._body_text()
+        signature = self._signature
+        if "optnone " in signature and _ABORTING.search(text):
+            signature = signature.replace("optnone ", "")
+        body = f"{signature} {{\nentry:\n{text}\n}}"
         if self._is_shared:
             own, self.name = self.name, self.module.share(self.name, self._without_alias_nodes(f"{self._kind}{body}"))
             if self.name != own:
