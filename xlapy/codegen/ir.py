@@ -232,10 +232,25 @@ class Module:
         return "\n".join(parts) + "\n"
 
 
-_ABORTING = re.compile(r"(?:and|lshr|uitofp|zext) <(?:4 x i32|2 x i64|4 x i16|2 x i16)>")
-"""What must not be in a function that LLVM shall not try hard for (`optnone`). There, LLVM 20 takes a mask of halves of
-32 bits, in a vector of 16 bytes, for a choice between its numbers of 16 bits and zero, with a number that is too large
-for one, and aborts. Such masks are made of shifts and conversions, too."""
+_MASKED = re.compile(r"and <(?:4 x i32|2 x i64)> [^\n]*splat \(i(?:32|64) (-?\d+)\)")
+_LEFT = re.compile(r"shl <4 x i32> [^\n]*splat \(i32 16\)|trunc <4 x i32> [^\n]* to <4 x i16>")
+_RIGHT = re.compile(r"lshr <4 x i32> [^\n]*splat \(i32 16\)|zext <4 x i16> [^\n]* to <4 x i32>")
+_HALF = 0xFFFF
+
+
+def _makes_llvm_abort(text: str) -> bool:
+    """Whether code must not be in a function that LLVM shall not try hard for (`optnone`). There, LLVM 20 takes a mask
+    of whole halves of 32 bits, in a vector of 16 bytes, for a choice between its numbers of 16 bits and zero, with a
+    number that is too large for one, and aborts. Shifts and conversions there and back are such masks, too, and floats
+    are made of unsigned numbers by them."""
+    if "uitofp <4 x i32>" in text or any(_is_of_halves(int(mask)) for mask in _MASKED.findall(text)):
+        return True
+    return _LEFT.search(text) is not None and _RIGHT.search(text) is not None
+
+
+def _is_of_halves(mask: int) -> bool:
+    return all(mask >> place & _HALF in (0, _HALF) for place in range(0, I64.bits, 16))
+
 
 _LOOKED_UP = 16
 _REGISTER_BITS = 512
@@ -417,7 +432,7 @@ class KernelBuilder(Control):
             self.ret()
         text = self._body_text()
         signature = self._signature
-        if "optnone " in signature and _ABORTING.search(text):
+        if "optnone " in signature and _makes_llvm_abort(text):
             signature = signature.replace("optnone ", "")
         body = f"{signature} {{\nentry:\n{text}\n}}"
         if self._is_shared:
