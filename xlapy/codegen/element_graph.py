@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from xlapy.codegen.arrays import Array, zero_element
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.indexing import MOST_REACH, Coordinate, Index, Indexing
+from xlapy.codegen.indexing import MOST_REACH, SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.progressions import progression_of
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import (
     Element,
@@ -111,7 +112,6 @@ class ElementGraph:
         return handler(self, instruction, index)
 
 
-SCALAR = Index((), ())
 DemandHandler = Callable[[ElementGraph, Instruction, Index], Demand]
 DEMANDS: Registry[DemandHandler] = Registry("element demands", OPS)
 
@@ -327,65 +327,12 @@ def _computed_place(graph: ElementGraph, indices: Instruction, index: Index, lim
     return _clamped_place(graph.ix, start, indices.shape.type, limit)
 
 
-class _Progression(NamedTuple):
-    """Integers that move by one step from lane to lane, none outside of [least, most] anywhere in their array."""
-
-    at: Coordinate
-    least: int
-    most: int
-
-
 def _known_place(graph: ElementGraph, indices: Instruction, index: Index, limit: int) -> Coordinate | None:
     """Start indices that follow from where the lanes are, as of windows, none of them beyond `limit`."""
-    progression = _progression(graph, indices, index)
+    progression = progression_of(graph, indices, index)
     if progression is None or progression.least < 0 or progression.most > limit:
         return None
     return progression.at
-
-
-def _progression(graph: ElementGraph, instruction: Instruction, index: Index) -> _Progression | None:
-    """The values of integers made of iotas and constants, if that is how they move."""
-    type = instruction.shape.type
-    if graph.is_input(instruction) or not type.is_integer:
-        return None
-    found = _progression_of(graph, instruction, index)
-    fits = found is not None and found.at.vector is None and type.holds(found.least, found.most)
-    return found if fits else None
-
-
-def _progression_of(graph: ElementGraph, instruction: Instruction, index: Index) -> _Progression | None:
-    ix, operands = graph.ix, instruction.operands
-    match instruction.opcode:
-        case "iota":
-            dimension = instruction.attributes["dimension"]
-            return _Progression(ix.split(index)[dimension], 0, max(instruction.shape.dims[dimension] - 1, 0))
-        case "constant":
-            literal = instruction.attributes["literal"]
-            if not literal.array.size or not literal.is_splat:
-                return None
-            value = int(literal.scalar())
-            return _Progression(ix.constant(value), value, value)
-        case "broadcast" | "reshape" | "bitcast" | "slice" | "transpose" | "reverse" | "concatenate":
-            (operand, at), *others = graph.demand(instruction, index).operands
-            return None if others else _progression(graph, operand, at)
-        case "convert":
-            return _progression(graph, operands[0], index)
-        case "add" | "subtract" | "multiply":
-            one, other = (_progression(graph, operand, index if operand.shape.rank else SCALAR) for operand in operands)
-            return None if one is None or other is None else _combined(ix, instruction.opcode, one, other)
-    return None
-
-
-def _combined(ix: Indexing, opcode: str, one: _Progression, other: _Progression) -> _Progression | None:
-    if opcode == "multiply":
-        one, other = (other, one) if one.least == one.most else (one, other)
-        if other.least != other.most:
-            return None
-        ends = one.least * other.least, one.most * other.least
-        return _Progression(ix.scale(one.at._replace(bounds=None), other.least), min(ends), max(ends))
-    if opcode == "subtract":
-        other = _Progression(ix.scale(other.at._replace(bounds=None), -1), -other.most, -other.least)
-    return _Progression(ix.sum(one.at, other.at), one.least + other.least, one.most + other.most)
 
 
 @DEMANDS.register("pad")

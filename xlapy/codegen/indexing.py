@@ -60,6 +60,10 @@ class Index(NamedTuple):
         return hash(moving.start.text) if moving else 0
 
 
+SCALAR = Index((), ())
+"""Where the only element of a scalar is."""
+
+
 def _depth(coordinate: Coordinate) -> int:
     """How deep in loops a position is found."""
     depth, vector = coordinate.start.scope.depth, coordinate.vector

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.element_graph import SCALAR, clamped_start
+from xlapy.codegen.element_graph import clamped_start
 from xlapy.codegen.frame import Frame
-from xlapy.codegen.indexing import Indexing
+from xlapy.codegen.indexing import SCALAR, Indexing
 from xlapy.codegen.ir import Value
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
 from xlapy.hlo.graph import Instruction

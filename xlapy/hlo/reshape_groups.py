@@ -24,6 +24,14 @@ class Group:
         return Group(self.before + other.before, self.after + other.after)
 
 
+def pairs_of_wide(before: Dims, after: Dims) -> list[tuple[int, int]] | None:
+    """The dimensions of other sizes than 1, pairwise in order, where a reshape only adds and drops those of size 1."""
+    wide, wide_after = ([dim for dim, size in enumerate(dims) if size != 1] for dims in (before, after))
+    if [before[dim] for dim in wide] != [after[dim] for dim in wide_after]:
+        return None
+    return [*zip(wide, wide_after, strict=True)]
+
+
 def reshape_groups(before: Shape, after: Shape) -> list[Group]:
     """The runs of a reshape, in order. A run with a bounded dimension before has one after, if there is any at all.
 

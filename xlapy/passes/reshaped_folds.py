@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_row_major, row_space
+from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Dims
 from xlapy.passes.base import ComputationPass, Record, pinned, replace_all
 
@@ -37,54 +38,47 @@ class ReshapedFolds(ComputationPass):
         gone = []
         for reduce in computation.post_order():
             is_free = not (reduce.is_root or fixed & {reduce, *reduce.users})
-            array = _read_with_results(reduce) if is_free else None
-            if array is None:
+            found = _read_with_results(reduce) if is_free else None
+            if found is None:
                 continue
+            array, dimensions = found
             reason = f"{array.name} is read with its results, in one kernel over rows"
             self.records.append(Record.of(reduce, True, reason))
-            folded = _folded(reduce, array)
-            replacements |= dict.fromkeys(reduce.users, folded)
+            replacements |= dict.fromkeys(reduce.users, _fold_of(reduce, array, dimensions))
             gone += [*reduce.users, reduce]
         replace_all(computation, replacements)
         return computation.remove(gone)
 
 
-def _read_with_results(reduce: Instruction) -> Instruction | None:
-    """The reshape of the array that is folded under whose dimensions all results are read."""
+def _read_with_results(reduce: Instruction) -> tuple[Instruction, Dims] | None:
+    """The reshape of the array that is folded under whose dimensions all results are read, and which are folded."""
     if reduce.opcode != "reduce" or row_space(reduce) is None:
         return None
     if not all(user.opcode == "reshape" and is_row_major(user) for user in reduce.users):
         return None
     wanted = {user.shape.dims for user in reduce.users}
     for array in reduce.operands[0].users:
-        if array.opcode == "reshape" and is_row_major(array) and _differs_by_ones(array):
-            folded = _folded_dims(reduce, array)
-            kept = tuple(size for dim, size in enumerate(array.shape.dims) if dim not in folded)
-            if wanted == {kept}:
-                return array
+        folded = _folded_dims(reduce, array) if array.opcode == "reshape" and is_row_major(array) else None
+        if folded is None:
+            continue
+        kept = tuple(size for dim, size in enumerate(array.shape.dims) if dim not in folded)
+        if wanted == {kept}:
+            return array, folded
     return None
 
 
-def _differs_by_ones(reshape: Instruction) -> bool:
-    return _large(reshape.shape.dims) == _large(reshape.operands[0].shape.dims)
+def _folded_dims(reduce: Instruction, array: Instruction) -> Dims | None:
+    """The dimensions of the reshaped `array` that are folded, none of size 1; None if more than such is different."""
+    pairs = pairs_of_wide(reduce.operands[0].shape.dims, array.shape.dims)
+    return None if pairs is None else tuple(new for old, new in pairs if old in reduce.attributes["dimensions"])
 
 
-def _large(dims: Dims) -> list[int]:
-    return [size for size in dims if size != 1]
-
-
-def _folded_dims(reduce: Instruction, array: Instruction) -> Dims:
-    """The dimensions of the reshaped `array` that are folded; those of size 1 are not."""
-    before, after = ([dim for dim, size in enumerate(i.shape.dims) if size != 1] for i in (reduce.operands[0], array))
-    return tuple(new for old, new in zip(before, after, strict=True) if old in reduce.attributes["dimensions"])
-
-
-def _folded(reduce: Instruction, array: Instruction) -> Instruction:
+def _fold_of(reduce: Instruction, array: Instruction, dimensions: Dims) -> Instruction:
     """The same fold of the reshaped `array`."""
     return reduce.parent.add(
         "reduce",
         [array, *reduce.operands[1:]],
         called=reduce.called,
         metadata=reduce.metadata,
-        **{**reduce.attributes, "dimensions": _folded_dims(reduce, array)},
+        **{**reduce.attributes, "dimensions": dimensions},
     )

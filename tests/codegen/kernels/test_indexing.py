@@ -274,6 +274,26 @@ def test_patches_of_images() -> None:
     check_native(patches, np.random.default_rng(0).normal(size=(27, 20)).astype(np.float32))
 
 
+@pytest.mark.parametrize("is_shared", [False, True], ids=["a chain", "each sum of the two before"])
+def test_places_that_many_sums_lead_to(*, is_shared: bool) -> None:
+    """Each is looked at once, and not all are: followed as often as ways lead to them, or by recursion, they would take
+    for ever, or more calls than Python allows."""
+    lines, last, before = [], "i", "i"
+    for number in range(400):
+        lines.append(f"s{number} = s32[512,1] {'add' if is_shared or number % 2 else 'subtract'}({last}, {before})")
+        last, before = f"s{number}", last if is_shared else before
+    text = f"""ENTRY e {{
+      x = f32[4096] parameter(0)
+      i = s32[512,1] iota(), iota_dimension=0
+      {" ".join(lines)}
+      ROOT g = f32[512] gather(x, {last}), offset_dims={{}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+        index_vector_dim=1, slice_sizes={{1}}
+    }}"""
+    x = np.arange(4096, dtype=np.float32)
+    unchanged = xlapy.CompileOptions(disabled_passes=frozenset({"algebra", "fold-constants"}))
+    np.testing.assert_array_equal(xlapy.compile(text, unchanged)(x), xlapy.evaluate(text, x))
+
+
 def test_windows_are_loaded_as_vectors() -> None:
     code = check_native(PLACES["windows"], np.zeros(231, np.float32)).llvm_ir()
     assert "gather" not in code.split("define i32 @xlapy.entry")[0].replace("kernel.0.gather", "")

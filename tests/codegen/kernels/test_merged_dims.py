@@ -221,3 +221,16 @@ def test_rows_of_planes_are_all_there(dims: tuple[int, ...], threads: int) -> No
     x = np.random.default_rng(2).integers(-9, 9, dims).astype(np.int32)
     result: Any = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x)
     assert_same(result, xlapy.evaluate(text, x))
+
+
+def test_ways_through_reshapes_are_not_followed_for_ever() -> None:
+    """Each brings axes of its own for dimensions of size 1, and there are twice as many behind each step."""
+    lines, last = [], "y"
+    for step in range(40):
+        lines += [f"a{step} = f32[1,6,8,3] reshape({last})", f"b{step} = f32[6,1,8,3] reshape(a{step})"]
+        lines += [f"c{step} = f32[6,8,1,3] reshape({last})", f"d{step} = f32[6,1,8,3] reshape(c{step})"]
+        lines.append(f"s{step} = f32[6,1,8,3] add(b{step}, d{step})")
+        last = f"s{step}"
+    start = "x = f32[6,1,8,3] parameter(0) y = f32[6,1,8,3] cosine(x)"
+    root = parse(f"ENTRY e {{ {start} {' '.join(lines)} }}".replace("s39 =", "ROOT s39 =")).entry.root
+    assert merged_dims((root,), lambda instruction: instruction.opcode == "parameter") is None

@@ -7,7 +7,8 @@ may be anything, since kernels serve all instructions that have the same shape.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.ir_types import Range
@@ -18,7 +19,6 @@ from xlapy.hlo.kernel_plan import sole_operation
 
 _NEVER_NEGATIVE = frozenset({"abs", "cosh", "exponential", "logistic", "sqrt"})
 _SUMS = frozenset({"add", "subtract"})
-_KEEPS_SIGN = frozenset({"convert", "copy", "reduce-precision"})
 _SIGNS = Range.NEVER_NEGATIVE | Range.NEVER_POSITIVE
 _LEAST_TERM = 2.0**-64
 _LEAST_SCALE = 2.0**-32
@@ -36,32 +36,13 @@ def note_range(k: KernelBuilder, instruction: Instruction, operands: Sequence[El
 
 def _sign_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element]) -> Range:
     """On which side of zero a result lies: zeros of both signs are on both sides."""
-    opcode = instruction.opcode
-    if opcode in _NEVER_NEGATIVE:
+    if instruction.opcode in _NEVER_NEGATIVE:
         return Range.NEVER_NEGATIVE
+    rule = _SIGNS_OF_RESULTS.get(instruction.opcode)
     numbers = [x for x in operands if not isinstance(x, Pair)]
-    if len(numbers) < len(operands):
+    if rule is None or len(numbers) < len(operands):
         return Range.ANY
-    signs = [_known_sign(k, x) for x in numbers]
-    if opcode in _KEEPS_SIGN:
-        return signs[0] if instruction.operands[0].shape.type.is_float else Range.ANY
-    if opcode == "negate":
-        return _negative(signs[0])
-    if opcode == "multiply":
-        return Range.NEVER_NEGATIVE if numbers[0].text == numbers[1].text else _sign_of_product(*signs)
-    if opcode == "divide":
-        # Zeros have a sign, and so have quotients of them: infinities on either side.
-        return _sign_of_product(*signs) if numbers[1].constant else Range.ANY
-    if opcode == "add":
-        return signs[0] & signs[1]
-    if opcode == "subtract":
-        below = Range.NEVER_POSITIVE if _is_below_its_maximum(instruction) else Range.ANY
-        return below | (signs[0] & _negative(signs[1]))
-    if opcode == "maximum":
-        return Range.NEVER_NEGATIVE & (signs[0] | signs[1])
-    if opcode == "minimum":
-        return Range.NEVER_POSITIVE & (signs[0] | signs[1])
-    return Range.ANY
+    return rule(instruction, numbers, [_known_sign(k, x) for x in numbers])
 
 
 def _known_sign(k: KernelBuilder, x: Value) -> Range:
@@ -83,6 +64,42 @@ def _sign_of_product(x: Range, y: Range) -> Range:
     if Range.NEVER_NEGATIVE in x:
         return y
     return _negative(y)
+
+
+def _kept_sign(instruction: Instruction, _: Sequence[Value], signs: Sequence[Range]) -> Range:
+    return signs[0] if instruction.operands[0].shape.type.is_float else Range.ANY
+
+
+def _sign_of_multiply(_: Instruction, numbers: Sequence[Value], signs: Sequence[Range]) -> Range:
+    is_square = numbers[0].text == numbers[1].text
+    return Range.NEVER_NEGATIVE if is_square else _sign_of_product(*signs)
+
+
+def _sign_of_divide(_: Instruction, numbers: Sequence[Value], signs: Sequence[Range]) -> Range:
+    """Zeros have a sign, and so have quotients of them: infinities on either side."""
+    return _sign_of_product(*signs) if numbers[1].constant else Range.ANY
+
+
+def _sign_of_subtract(subtract: Instruction, _: Sequence[Value], signs: Sequence[Range]) -> Range:
+    below = Range.NEVER_POSITIVE if _is_below_its_maximum(subtract) else Range.ANY
+    return below | (signs[0] & _negative(signs[1]))
+
+
+_SIGNS_OF_RESULTS: Mapping[str, Callable[[Instruction, Sequence[Value], Sequence[Range]], Range]] = MappingProxyType(
+    {
+        "add": lambda _, numbers, signs: signs[0] & signs[1],
+        "convert": _kept_sign,
+        "copy": _kept_sign,
+        "divide": _sign_of_divide,
+        "maximum": lambda _, numbers, signs: Range.NEVER_NEGATIVE & (signs[0] | signs[1]),
+        "minimum": lambda _, numbers, signs: Range.NEVER_POSITIVE & (signs[0] | signs[1]),
+        "multiply": _sign_of_multiply,
+        "negate": lambda _, numbers, signs: _negative(signs[0]),
+        "reduce-precision": _kept_sign,
+        "subtract": _sign_of_subtract,
+    }
+)
+"""By ops: the sign of the result of an instruction, from its operands and what is known of their signs."""
 
 
 def _is_below_its_maximum(subtract: Instruction) -> bool:

@@ -16,14 +16,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import fetched_by_rows
 from xlapy.codegen.kernels.lane_folds import LaneFold, is_found_in_order, lane_fold
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
 from xlapy.codegen.kernels.strip import past_caches
-from xlapy.codegen.kernels.sweeps import Uses, readers_of_sweeps, uses_of_sweeps
+from xlapy.codegen.kernels.sweeps import Uses, is_parameter, readers_of_sweeps, uses_of_sweeps
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
 from xlapy.codegen.registers import Element, flatten, memory_type, rounded, splat, unflatten
 from xlapy.codegen.target import Target
@@ -123,7 +123,7 @@ def plan_columns(computation: Computation, operand_bytes: int, target: Target) -
     full = [root for root in roots if space.is_full(root)]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     kept, slots = _kept_values(space, sweeps, full)
-    members = [i for i in between(roots, lambda i: i.opcode == "parameter") if i.shape.is_array]
+    members = [i for i in between(roots, is_parameter) if i.shape.is_array]
     lanes = min(widest_lanes(members, target, 1), power_of_two_below(space.dims[-1]))
     strips = FEW_STRIPS if total >= PARALLEL_BYTES else 1
     most_kept = max(LEAST_KEPT_BYTES, min(MOST_KEPT_BYTES, target.l3_bytes // STRIPS_IN_LAST_CACHE))
@@ -166,7 +166,7 @@ def _kept_values(
     such."""
     goals = _goals(sweeps, full)
     uses = uses_of_sweeps(space, goals)
-    moved = space.read_moved(between([goal for some in goals for goal in some], lambda i: i.opcode == "parameter"))
+    moved = space.read_moved(between([goal for some in goals for goal in some], is_parameter))
     return _in_slots(sorted(uses.last, key=lambda value: uses.first[value]), uses, moved)
 
 

@@ -28,6 +28,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_row_major
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Shape
 from xlapy.support.registry import Registry
 from xlapy_runtime.records import Record
@@ -35,6 +36,8 @@ from xlapy_runtime.records import Record
 SHORT_ROW = 64  # elements, below which it is worth looking for longer rows
 MOST_PLACES = 1 << 31  # of elements that numbers of 32 bits tell apart
 GROWTH = 2  # how many times as long rows must become
+
+MOST_NEEDS = 512  # instructions with axes: each way through reshapes brings axes of its own
 
 NOWHERE = -1  # begins what is whole: at the only place there is
 
@@ -97,7 +100,7 @@ class _Program:
         return True
 
     def follow(self) -> bool:
-        """Finds everything that is needed; False if there is an op that keeps its dimensions."""
+        """Finds everything that is needed; False if there is an op that keeps its dimensions, or too much."""
         while self.pending:
             instruction, axes = self.pending.pop()
             if self.is_input(instruction) or _is_view(instruction, self.is_input):
@@ -112,6 +115,8 @@ class _Program:
             if not all(self.need(*operand) for operand in needed):
                 return False
             self.needs[instruction, axes] = needed
+            if len(self.needs) > MOST_NEEDS:
+                return False
         return True
 
     def groups(self, dims: Sequence[int]) -> list[Axes]:
@@ -263,11 +268,11 @@ def _of_broadcast(instruction: Instruction, view: _View, operands: list[_View]) 
 def _reshape(program: _Program, instruction: Instruction, axes: Axes) -> list[Axes] | None:
     """Dimensions of one element come and go."""
     (source,) = instruction.operands
-    wide = [(size, axis) for size, axis in zip(instruction.shape.dims, axes, strict=True) if size != 1]
-    if [size for size, _ in wide] != [size for size in source.shape.dims if size != 1]:
+    pairs = pairs_of_wide(source.shape.dims, instruction.shape.dims)
+    if pairs is None:
         return None
-    known = iter([axis for _, axis in wide])
-    return [tuple(next(known) if size != 1 else next(program.fresh) for size in source.shape.dims)]
+    known = {before: axes[after] for before, after in pairs}
+    return [tuple(known[dim] if dim in known else next(program.fresh) for dim in range(source.shape.rank))]
 
 
 @AXES.register("slice")
@@ -281,12 +286,7 @@ def _slice(program: _Program, instruction: Instruction, axes: Axes) -> list[Axes
 
 @ATTRIBUTES.register("slice")
 def _of_slice(instruction: Instruction, view: _View, operands: list[_View]) -> Mapping[str, Any]:
-    parts = instruction.attributes["dimensions"]
-    cut = [
-        replace(parts[first], start=parts[first].start * size, limit=parts[first].limit * size)
-        for first, size in view.leaders(instruction.shape.dims)
-    ]
-    return {**instruction.attributes, "dimensions": tuple(cut)}
+    return _times_merged(instruction, view, "start", "limit")
 
 
 @AXES.register("pad")
@@ -299,12 +299,17 @@ def _pad(program: _Program, instruction: Instruction, axes: Axes) -> list[Axes]:
 
 @ATTRIBUTES.register("pad")
 def _of_pad(instruction: Instruction, view: _View, operands: list[_View]) -> Mapping[str, Any]:
-    paddings = instruction.attributes["dimensions"]
-    padded = [
-        replace(paddings[first], low=paddings[first].low * size, high=paddings[first].high * size)
+    return _times_merged(instruction, view, "low", "high")
+
+
+def _times_merged(instruction: Instruction, view: _View, *counts: str) -> Mapping[str, Any]:
+    """What is said of its dimensions, with these numbers of elements times those of what is merged with each."""
+    parts = instruction.attributes["dimensions"]
+    merged = (
+        replace(parts[first], **{count: getattr(parts[first], count) * size for count in counts})
         for first, size in view.leaders(instruction.shape.dims)
-    ]
-    return {**instruction.attributes, "dimensions": tuple(padded)}
+    )
+    return {**instruction.attributes, "dimensions": tuple(merged)}
 
 
 @AXES.register("concatenate")

@@ -19,7 +19,8 @@ from xlapy.codegen.kernels.row_order import RowWalk, inner_dim, inner_size, plac
 from xlapy.codegen.kernels.strip import PastCaches, strip
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops.spec import Trait
-from xlapy.hlo.shape import Dims, Shape
+from xlapy.hlo.reshape_groups import pairs_of_wide
+from xlapy.hlo.shape import Shape
 
 LEAST_BYTES = 64 * 1024  # of a result: less is not worth code for rows and parts of several kinds
 
@@ -127,7 +128,13 @@ def _read_by_concatenate(concatenate: Instruction, number: int, origins: Origins
 
 
 def _read_by_reshape(reshape: Instruction, _: int, origins: Origins) -> Origins | None:
-    return _reshaped(origins, reshape.shape.dims, reshape.operands[0].shape.dims)
+    """Through a reshape that only adds and drops dimensions of one element."""
+    source = reshape.operands[0].shape.dims
+    pairs = pairs_of_wide(source, reshape.shape.dims)
+    if pairs is None:
+        return None
+    known = {before: origins[after] for before, after in pairs}
+    return tuple(map(known.get, range(len(source))))
 
 
 def _read_by_broadcast(broadcast: Instruction, _: int, origins: Origins) -> Origins | None:
@@ -156,14 +163,6 @@ _READ: Mapping[str, Callable[[Instruction, int, Origins], Origins | None]] = Map
     }
 )
 """Where what only moves elements reads its operand of that number, by its op."""
-
-
-def _reshaped(origins: Origins, dims: Dims, operand_dims: Dims) -> Origins | None:
-    """Through a reshape that only adds and drops dimensions of one element."""
-    if [size for size in dims if size != 1] != [size for size in operand_dims if size != 1]:
-        return None
-    kept = iter(at for at, size in zip(origins, dims, strict=True) if size != 1)
-    return tuple(None if size == 1 else next(kept) for size in operand_dims)
 
 
 def _moved(origin: Origin | None, offset: int) -> Origin | None:

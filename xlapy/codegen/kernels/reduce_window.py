@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fold_results import store_results
 from xlapy.codegen.kernels.loop import widest_lanes

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
+from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import is_streamed, widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce

@@ -21,8 +21,8 @@ from dataclasses import replace
 from functools import partial
 
 from xlapy.codegen.arrays import Array, zero_element
-from xlapy.codegen.element_graph import SCALAR, ElementGraph
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.element_graph import ElementGraph
+from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.reduce_window import UNROLLED_INSTRUCTIONS
 from xlapy.codegen.kernels.select_and_scatter_plan import SelectAndScatterPlan

@@ -43,7 +43,7 @@ def uses_of_sweeps(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], roo
 def _uses_within(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room: float) -> Uses:
     """The same, where what is met first gets the room. Of a value that rows need of other rows, nothing is kept."""
     uses = Uses({}, {})
-    elsewhere = space.read_elsewhere(between([goal for goals in sweeps for goal in goals], _is_parameter))
+    elsewhere = space.read_elsewhere(between([goal for goals in sweeps for goal in goals], is_parameter))
     for number, goals in enumerate(sweeps):
         pending, seen = [*goals], set(goals)
         while pending:
@@ -64,7 +64,7 @@ def _uses_within(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room:
     return uses
 
 
-def _is_parameter(value: Instruction) -> bool:
+def is_parameter(value: Instruction) -> bool:
     return value.opcode == "parameter"
 
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.columns import ColumnPlan, bytes_to_next, fetching_next
 from xlapy.codegen.kernels.loop import power_of_two_below

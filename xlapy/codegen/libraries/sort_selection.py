@@ -105,9 +105,8 @@ class _Selection(Record):
             row.next = [k.umin(row.values[0], keys)]
         with k.loop(0, self.problem["kept"], carry=[row.results[0], k.const(self.code.type, _LAST)]) as kept:
             least = k.horizontal(k.umin, kept.values[0])
-            is_least = k.compare(
-                "eq", kept.values[0], k.splat(least, lanes)
-            )  # in several lanes, perhaps: that is later
+            # Perhaps in several lanes, which are left out together: the threshold is a later one then.
+            is_least = k.compare("eq", kept.values[0], k.splat(least, lanes))
             kept.next = [k.select(is_least, last, kept.values[0]), least]
         return self.records.pack(k, kept.results[1], k.const(I64, MOST_POSITIONS - 1))
 

@@ -9,6 +9,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.patterns import P, number_of, variables
+from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral
@@ -39,12 +40,10 @@ def reduce_of_transpose(root: Instruction, x: Instruction, y: Instruction, p: Di
 @LAWS.law(P.reduce(P.reshape(x), y, dimensions=d))
 def reduce_of_expanded(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
     """reduce(reshape(x)) -> reshape(reduce(x)), where the reshape only adds or drops dimensions of size 1"""
-    reshaped = root.operands[0].shape.dims
-    large = [dim for dim, size in enumerate(x.shape.dims) if size != 1]
-    large_after = [dim for dim, size in enumerate(reshaped) if size != 1]
-    if [x.shape.dims[dim] for dim in large] != [reshaped[dim] for dim in large_after] or not x.shape.size:
+    pairs = pairs_of_wide(x.shape.dims, root.operands[0].shape.dims)
+    if pairs is None or not x.shape.size:
         return None
-    dims = tuple(large[place] for place, dim in enumerate(large_after) if dim in d)
+    dims = tuple(dim for dim, dim_after in pairs if dim_after in d)
     if not dims:
         return None
     return new.reshaped(new.like(root, [x, y], dimensions=dims), root.shape.dims)
