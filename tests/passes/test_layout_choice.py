@@ -57,6 +57,7 @@ def check_random_orders(seed: int) -> bool:
 @pytest.fixture(autouse=True)
 def small_dots_have_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "LEAST_DOT_WORK", 0)
+    monkeypatch.setattr(forms, "LEAST_WANTED_WORK", 0)
 
 
 @pytest.mark.parametrize("seed", [3, 16, 165, 5481])

@@ -14,7 +14,7 @@ from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumber
 from xlapy.hlo.choices import LEAST_CHOSEN, choice_of
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import LEAST_ROW, has_features_in_lanes
-from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, pointwise_product
+from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, matrix_product, pointwise_product, product_kind
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes.layouts.orders import (
@@ -156,15 +156,58 @@ LEAST_DOT_WORK = 2048
 def _dot(instruction: Instruction, operands: Sequence[Order], result: Order) -> Iterator[Form]:
     lhs, rhs = (operand.shape for operand in instruction.operands)
     own = row_major(lhs.rank), row_major(rhs.rank), row_major(instruction.shape.rank)
-    yield Form(own[:2], own[2])
     dims = dot_dims(instruction)
     if _work(instruction, dims) < LEAST_DOT_WORK:
+        yield Form(own[:2], own[2])
         return
-    for left, right in dict.fromkeys(itertools.product((operands[0], own[0]), (operands[1], own[1]))):
+    sides = [*itertools.product((operands[0], own[0]), (operands[1], own[1]))]
+    if wants_matrices(instruction):
+        yield Form(own[:2], own[2], float(NO_PRODUCT * instruction.shape.size * _depth(instruction)))
+        sides += _matrices(instruction, dims, operands, result)
+    else:
+        yield Form(own[:2], own[2])
+    for left, right in dict.fromkeys(sides):
         if _reads_matrices(instruction, dims, left, right):
             for order in dict.fromkeys((result, own[2], *natural_orders(dims, left, right))):
                 if (left, right, order) != own and _writes_matrices(instruction, dims, left, right, order):
                     yield Form((left, right), order)
+
+
+NO_PRODUCT = 1
+"""Bytes that could be moved while a loop nest multiplies once more slowly than the library."""
+
+
+def wants_matrices(dot: Instruction) -> bool:
+    """Whether an instruction is a dot that is a loop nest only for the order of its dimensions, and large."""
+    if dot.opcode != "dot" or not dot.shape.is_static or not dot.shape.size:
+        return False
+    lhs, rhs = (operand.shape for operand in dot.operands)
+    is_large = _work(dot, dot_dims(dot)) >= LEAST_WANTED_WORK
+    return is_large and product_kind(lhs.type, rhs.type, dot.shape.type) is not None and matrix_product(dot) is None
+
+
+LEAST_WANTED_WORK = 1 << 15
+"""Multiplications of one matrix product for which operands are brought into other orders."""
+
+
+def _matrices(
+    dot: Instruction, dims: DotDims, operands: Sequence[Order], result: Order
+) -> Iterator[tuple[Order, Order]]:
+    """Orders of the operands in which rows, columns and depth have one stride each: one or both of them as they are, or
+    put in order."""
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    pairs = [*zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True)]
+    batches = tuple(dim for _, dim, _ in dims.batch), tuple(dim for _, _, dim in dims.batch)
+    for given in (0, 1):
+        depth = sorted(pairs, key=lambda pair: operands[given].index(pair[given]))
+        found: list[list[Order]] = []
+        for side, (batch, free) in enumerate(zip(batches, (dims.left, dims.right), strict=True)):
+            steps = tuple(pair[side] for pair in depth)
+            by_operand = tuple(dim for _, dim in in_order(free, operands[side]))
+            by_result = tuple(dim for _, dim in sorted(free, key=lambda pair: result.index(pair[0])))
+            orders = [(*batch, *part) for f in (by_operand, by_result) for part in ((*f, *steps), (*steps, *f))]
+            found.append([operands[side], *orders])
+        yield from itertools.product(*found)
 
 
 class DotDims(Record):
@@ -209,10 +252,12 @@ def contracted(dot: Instruction, left: Order) -> tuple[Dims, Dims]:
 
 def _work(dot: Instruction, dims: DotDims) -> int:
     """The multiplications of one matrix product of a batch."""
+    return _depth(dot) * math.prod(dot.shape.dims[place] for place, _ in (*dims.left, *dims.right))
+
+
+def _depth(dot: Instruction) -> int:
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
-    lhs = dot.operands[0].shape.dims
-    free = (dot.shape.dims[place] for place, _ in (*dims.left, *dims.right))
-    return math.prod(lhs[dim] for dim in numbers.lhs_contracting) * math.prod(free)
+    return math.prod(dot.operands[0].shape.dims[dim] for dim in numbers.lhs_contracting)
 
 
 def _reads_matrices(dot: Instruction, dims: DotDims, left: Order, right: Order) -> bool:

@@ -17,7 +17,7 @@ from xlapy.hlo.kernel_plan import BLOCKED_TRANSPOSE_BYTES
 from xlapy.hlo.shape import Shape
 from xlapy.passes.layouts.followers import PRICED_FOLLOWERS, SOURCES, price_of_following
 from xlapy.passes.layouts.forms import FORMS, Form
-from xlapy.passes.layouts.orders import Order, fastest, is_movable, row_major, same_memory
+from xlapy.passes.layouts.orders import Order, fastest, is_movable, is_row_major, row_major, same_memory
 from xlapy.passes.layouts.regions import Element, Program, Region
 from xlapy.support.errors import InternalError
 
@@ -109,6 +109,11 @@ class FormedOp:
 
     def price(self) -> float:
         return self.form().price * self.runs
+
+    def is_reordered(self) -> bool:
+        """Whether the op reads or writes anything in another order than it does in the program as it is."""
+        form = self.form()
+        return not all(map(is_row_major, (*form.operands, form.result)))
 
 
 @dataclass(eq=False, slots=True)

@@ -32,11 +32,14 @@ def rebuild(prices: Prices) -> None:
 
 
 def _is_affected(prices: Prices, computation: Computation) -> bool:
-    """Something in the computation, or in the state of a loop that it runs or is part of, has another order."""
+    """Something in the computation, or in the state of a loop that it runs or is part of, has another order, or a dot
+    reads its operands in another one."""
     program = prices.program
     changed = {element.loop for element, region in program.region_of_state.items() if not is_row_major(region.order)}
     return any(
-        (i in program.region_of and not is_row_major(program.region_of[i].order)) or program.states.get(i) in changed
+        (i in program.region_of and not is_row_major(program.region_of[i].order))
+        or program.states.get(i) in changed
+        or (i.opcode == "dot" and i in prices.ops and prices.ops[i].is_reordered())
         for i in computation
     )
 
