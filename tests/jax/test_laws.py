@@ -133,6 +133,11 @@ PROGRAMS = {
         (np.ones((64, 32), np.float32), np.ones((64, 32), np.float32)),
         "dot-of-batches-alone",
     ),
+    "shades of grey": Program(
+        lambda image, weights: (image.astype(np.float32) @ weights).astype(np.uint8),
+        (np.ones((16, 16, 3), np.uint8), np.ones(3, np.float32)),
+        "dot-with-short-vector",
+    ),
     "correlation of channels": Program(
         lambda x, y: jnp.einsum("bchw,bdhw->cd", x, y),
         (np.ones((2, 3, 8, 8), np.float32), np.ones((2, 4, 8, 8), np.float32)),

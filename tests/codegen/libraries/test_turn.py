@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -63,6 +64,11 @@ OTHERS = {
     "short dimensions that are turned together": text_of("f32", (64, 6, 7), (2, 1, 0), ()),
     "many matrices in as many directions": text_of("f32", (2, 40, 3, 2, 2, 33), (0, 4, 3, 2, 5, 1), (0,)),
     "a side shorter than a block": text_of("s8", (7, 200), (1, 0), ()),
+    "rows that several dimensions number": text_of("u8", (5, 12, 3, 16, 20), (4, 2, 0, 3, 1), ()),
+    "rows and columns that several dimensions number": text_of("f32", (3, 4, 5, 6, 2, 7), (5, 2, 4, 0, 3, 1), ()),
+    "smaller blocks, as the same dimension would number rows and columns": text_of("f32", (5, 4, 6), (2, 1, 0), ()),
+    "sides too short for any block": text_of("s16", (3, 2, 3), (2, 1, 0), ()),
+    "several dimensions that number rows, one of them reversed": text_of("f32", (4, 3, 40, 5), (3, 2, 1, 0), (1,)),
     "elements wider than any": text_of("c128", (40, 50), (1, 0), ()),
     "the fastest dimension stays": text_of("f32", (40, 50, 60), (1, 0, 2), ()),
 }
@@ -71,6 +77,16 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_transposes_have_code_of_their_own(name: str) -> None:
     check(OTHERS[name], by_library=False)
+
+
+@pytest.mark.parametrize("element_type", ["u8", "s16", "f32", "f64"])
+def test_short_dimensions_in_any_order(element_type: str) -> None:
+    dims = (3, 6, 5, 9)
+    orders = [order for order in itertools.permutations(range(4)) if order[-1] != 3]
+    for order in orders[:: 1 if element_type == "f32" else 4]:
+        text = text_of(element_type, dims, order, ())
+        array = np.arange(math.prod(dims)).astype(parse(text).entry.parameters[0].shape.type.dtype).reshape(dims)
+        np.testing.assert_array_equal(xlapy.compile(text)(array), array.transpose(order))
 
 
 def test_as_many_digits_as_there_are() -> None:

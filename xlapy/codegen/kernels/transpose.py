@@ -30,22 +30,24 @@ SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and ro
 STREAMED_BYTES = 16384  # of each row of the operand, where results bypass the caches: the longer, the faster
 UNIT_BYTES = 256 << 10  # of the operand, about; enough to be worth a task
 MOST_LANES = 16
+LEAST_LANES = 4
 LEVELS = 3  # dimensions in front of those that are turned over, at most, in the library
 
 
 class TransposePlan(Record):
     """Which dimensions are turned over, of `dims`: those of the operand, neighbours that stay neighbours as one.
 
-    Elements change places with their opposites in those that are `reversed`. `slow` is the one that becomes the fastest
-    of the result; `fast` are the last ones, whose elements are numbered together: one, or several if the last one is
-    shorter than a block. `lanes` is the side of a block, `square` that of the larger squares, of which `stretch` rows
-    below one another are a unit of work. `streaming` results bypass the caches."""
+    Elements change places with their opposites in those that are `reversed`. `slow` are those that become the last ones
+    of the result, in its order, and `fast` the last ones of the operand; the elements of either are numbered together:
+    those of one dimension, or of several if the last one is shorter than a block. `lanes` is the side of a block,
+    `square` that of the larger squares, of which `stretch` rows below one another are a unit of work. `streaming`
+    results bypass the caches."""
 
     dims: tuple[int, ...]
     permutation: tuple[int, ...]
     reversed: tuple[int, ...]
     fast: tuple[int, ...]
-    slow: int
+    slow: tuple[int, ...]
     lanes: int
     square: int
     stretch: int
@@ -54,35 +56,45 @@ class TransposePlan(Record):
     bytes_per_unit: int
 
     @property
+    def columns(self) -> int:
+        return _size(self.dims, self.fast)
+
+    @property
+    def rows(self) -> int:
+        return _size(self.dims, self.slow)
+
+    @property
+    def outer(self) -> list[int]:
+        """The dimensions that are not turned over."""
+        return [dim for dim in range(len(self.dims)) if dim not in (*self.fast, *self.slow)]
+
+    @property
     def strips(self) -> int:
         """How many squares lie side by side."""
-        return -(-_size(self.dims, self.fast) // self.square)
+        return -(-self.columns // self.square)
 
     @property
     def stretches(self) -> int:
         """How many units lie below one another."""
-        return -(-self.dims[self.slow] // self.stretch)
+        return -(-self.rows // self.stretch)
 
 
 def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) -> TransposePlan | None:
     """How to run a transpose by blocks, of an operand in which the dimensions `mirrored` are reversed first; None if it
     keeps its fastest dimension or that is a reversed one, or if a side is shorter than a block."""
-    operand = transpose.operands[0].shape
-    dims, permutation, mirrored = merged_dimensions(operand.dims, transpose.attributes["permutation"], mirrored)
-    row_major = all(shape.layout is None or shape.layout.is_row_major for shape in (operand, transpose.shape))
-    if not row_major or len(dims) < 2 or operand.type.is_complex or permutation[-1] in mirrored:
+    dims, permutation, mirrored = merged_dimensions(
+        transpose.operands[0].shape.dims, transpose.attributes["permutation"], mirrored
+    )
+    if not _has_blocks(transpose, dims, permutation) or permutation[-1] in mirrored:
         return None
-    slow = permutation[-1]
-    width = memory_type(operand.type).bytes
+    slow, width = permutation[-1], memory_type(transpose.shape.type).bytes
     lanes = block_lanes(width, target)
-    behind = range(slow + 1, len(dims))
-    fast = next((behind[-n:] for n in range(1, len(behind) + 1) if _size(dims, behind[-n:]) >= lanes), None)
+    fast = _last_ones(range(slow + 1, len(dims)), dims, lanes)
     if fast is None or dims[slow] < lanes:
         return None
-    outer = len(dims) - len(fast) - 1
     is_streaming = (
         len(fast) == 1
-        and outer <= LEVELS
+        and len(dims) - 2 <= LEVELS
         and has_streamed_blocks(target)
         and dims[fast[0]] >= line_lanes(width)
         and not dims[slow] % line_lanes(width)
@@ -91,9 +103,53 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
     side = square_side(width, target)
     square = STREAMED_BYTES // width if is_streaming else side
     stretch = side if is_streaming else max(UNIT_BYTES // (square * width), square)
-    plan = TransposePlan(dims, permutation, mirrored, tuple(fast), slow, lanes, square, stretch, is_streaming, 0, 0)
-    units = operand.size // (_size(dims, fast) * dims[slow]) * plan.strips * plan.stretches
-    return replace(plan, units=units, bytes_per_unit=2 * operand.bytes // units)
+    plan = TransposePlan(dims, permutation, mirrored, fast, (slow,), lanes, square, stretch, is_streaming, 0, 0)
+    return _with_units(plan, transpose.operands[0].shape.bytes)
+
+
+def plan_short_transpose(transpose: Instruction, target: Target) -> TransposePlan | None:
+    """The same where the last dimension of the result is shorter than a block: together with those before it, as long
+    as these are none of the last ones of the operand; else by smaller blocks."""
+    dims, permutation, _ = merged_dimensions(transpose.operands[0].shape.dims, transpose.attributes["permutation"])
+    if not _has_blocks(transpose, dims, permutation):
+        return None
+    width = memory_type(transpose.shape.type).bytes
+    lanes = block_lanes(width, target)
+    while lanes >= LEAST_LANES:
+        fast = _last_ones(range(permutation[-1] + 1, len(dims)), dims, lanes)
+        slow = _last_ones(permutation, dims, lanes, apart_from=fast or ())
+        if fast is not None and slow is not None:
+            square = square_side(width, target)
+            stretch = max(UNIT_BYTES // (square * width), square)
+            plan = TransposePlan(dims, permutation, (), fast, slow, lanes, square, stretch, False, 0, 0)
+            return _with_units(plan, transpose.operands[0].shape.bytes)
+        lanes //= 2
+    return None
+
+
+def _has_blocks(transpose: Instruction, dims: Dims, permutation: Dims) -> bool:
+    """Whether rows and columns of row-major arrays change places, in elements that vectors hold."""
+    shapes = transpose.operands[0].shape, transpose.shape
+    row_major = all(shape.layout is None or shape.layout.is_row_major for shape in shapes)
+    return row_major and len(dims) > 1 and permutation[-1] != len(dims) - 1 and not transpose.shape.type.is_complex
+
+
+def _last_ones(
+    order: Sequence[int], dims: Dims, least: int, *, apart_from: Sequence[int] = ()
+) -> tuple[int, ...] | None:
+    """The fewest dimensions at the end of an order that have so many elements together, and none of those."""
+    for count in range(1, len(order) + 1):
+        found = tuple(order[-count:])
+        if not {*apart_from}.isdisjoint(found):
+            return None
+        if _size(dims, found) >= least:
+            return found
+    return None
+
+
+def _with_units(plan: TransposePlan, operand_bytes: int) -> TransposePlan:
+    units = _size(plan.dims, plan.outer) * plan.strips * plan.stretches
+    return replace(plan, units=units, bytes_per_unit=2 * operand_bytes // max(units, 1))
 
 
 def has_streamed_blocks(target: Target) -> bool:
@@ -150,8 +206,6 @@ def emit_transpose(
     """Writes units [begin, end): stretches of strips of the result, `square` wide in the operand's fastest
     dimension."""
     ix, dims = Indexing(k, 1), plan.dims
-    outer = [dim for dim in range(len(dims)) if dim not in (*plan.fast, plan.slow)]
-    columns_of_source = _size(dims, plan.fast)
     source_strides = row_major_strides(dims)
     strides = row_major_strides([dims[dim] for dim in plan.permutation])
     result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(dims))]
@@ -160,26 +214,39 @@ def emit_transpose(
     with k.loop(begin, end) as units:
         above, stretch = ix.divide(Coordinate(units.index), plan.stretches)
         position, strip = ix.divide(above, plan.strips)
-        places = ix.delinearize(position, [dims[dim] for dim in outer])
-        goals = _mirrored(ix, plan, outer, places)
+        places = ix.delinearize(position, [dims[dim] for dim in plan.outer])
+        goals = _mirrored(ix, plan, plan.outer, places)
         bases = [
-            ix.linearize(positions, [strides[dim] for dim in outer]).start
+            ix.linearize(positions, [strides[dim] for dim in plan.outer]).start
             for positions, strides in ((places, source_strides), (goals, result_strides))
         ]
         first, top = k.mul(strip.start, plan.square), k.mul(stretch.start, plan.stretch)
-        last = k.smin(k.add(first, plan.square), columns_of_source)
-        bottom = k.smin(k.add(top, plan.stretch), dims[plan.slow])
+        last = k.smin(k.add(first, plan.square), plan.columns)
+        bottom = k.smin(k.add(top, plan.stretch), plan.rows)
         with k.loop(top, bottom, plan.square) as across:
             edge = k.smin(k.add(across.index, plan.square), bottom)
-            with k.loop(first, last, plan.lanes) as columns:
-                column = k.smin(columns.index, columns_of_source - plan.lanes)
-                lines = _lines_of_result(ix, plan, dims, result_strides, column)
+            if len(plan.slow) > 1:
                 with k.loop(across.index, edge, plan.lanes) as rows:
-                    row = k.smin(rows.index, dims[plan.slow] - plan.lanes)
-                    start = k.add(k.add(bases[0], k.mul(row, source_strides[plan.slow])), column)
-                    place = k.gep(source.pointer, start, width)
-                    targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
-                    _turn_block(k, block, place, source_strides[plan.slow] * width, targets)
+                    row = k.smin(rows.index, plan.rows - plan.lanes)
+                    starts = [k.add(bases[0], start) for start in _rows_of_source(ix, plan, source_strides, row)]
+                    with k.loop(first, last, plan.lanes) as columns:
+                        column = k.smin(columns.index, plan.columns - plan.lanes)
+                        lines = _lines_of_result(ix, plan, dims, result_strides, column)
+                        sources = [k.gep(source.pointer, k.add(start, column), width) for start in starts]
+                        targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
+                        _turn_block(k, block, sources, targets)
+            else:
+                (slow,) = plan.slow
+                with k.loop(first, last, plan.lanes) as columns:
+                    column = k.smin(columns.index, plan.columns - plan.lanes)
+                    lines = _lines_of_result(ix, plan, dims, result_strides, column)
+                    with k.loop(across.index, edge, plan.lanes) as rows:
+                        row = k.smin(rows.index, plan.rows - plan.lanes)
+                        start = k.add(k.add(bases[0], k.mul(row, source_strides[slow])), column)
+                        place = k.gep(source.pointer, start, width)
+                        sources = [k.gep(place, line * source_strides[slow] * width) for line in range(plan.lanes)]
+                        targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
+                        _turn_block(k, block, sources, targets)
 
 
 def _mirrored(
@@ -190,6 +257,13 @@ def _mirrored(
         ix.add(ix.scale(place, -1), plan.dims[dim] - 1) if dim in plan.reversed else place
         for dim, place in zip(chosen, places, strict=True)
     ]
+
+
+def _rows_of_source(ix: Indexing, plan: TransposePlan, strides: Sequence[int], row: Value) -> list[Value]:
+    """Where, in elements, the rows of the operand are from which a block's rows begin."""
+    sizes, steps = [plan.dims[dim] for dim in plan.slow], [strides[dim] for dim in plan.slow]
+    numbers = [Coordinate(ix.k.add(row, number)) for number in range(plan.lanes)]
+    return [ix.linearize(ix.delinearize(number, sizes), steps).start for number in numbers]
 
 
 def _lines_of_result(
@@ -210,8 +284,8 @@ def _lines_of_result(
     return lines
 
 
-def _turn_block(k: KernelBuilder, block: IRType, source: Value, source_stride: int, targets: Sequence[Value]) -> None:
+def _turn_block(k: KernelBuilder, block: IRType, sources: Sequence[Value], targets: Sequence[Value]) -> None:
     """Reads as many lines as they are long, and writes them as columns."""
-    lines = [k.load(k.gep(source, line * source_stride), block) for line in range(block.lanes)]
+    lines = [k.load(source, block) for source in sources]
     for target, column in zip(targets, transposed(k, lines), strict=True):
         k.store(target, column)

@@ -56,10 +56,9 @@ _NEXT_TO_EACH_OTHER = 4
 
 def call_of_transpose(plan: TransposePlan, width: int) -> LibraryCall | None:
     """How the library runs a transpose of elements so wide, if it does."""
-    outer = [dim for dim in range(len(plan.dims)) if dim not in (*plan.fast, plan.slow)]
-    if len(plan.fast) > 1 or len(outer) > LEVELS or width not in _TYPES:
+    if len(plan.fast) > 1 or len(plan.slow) > 1 or len(plan.outer) > LEVELS or width not in _TYPES:
         return None
-    (fast,), dims = plan.fast, plan.dims
+    (fast,), (slow,), dims, outer = plan.fast, plan.slow, plan.dims, plan.outer
     sources = [stride * width for stride in row_major_strides(dims)]
     results = _result_steps(plan, width)
     values = {
@@ -68,8 +67,8 @@ def call_of_transpose(plan: TransposePlan, width: int) -> LibraryCall | None:
         "stretch": plan.stretch,
         "stretches": plan.stretches,
         "columns": dims[fast],
-        "rows": dims[plan.slow],
-        "source_row": sources[plan.slow],
+        "rows": dims[slow],
+        "source_row": sources[slow],
         "result_column": results[fast],
         "source_start": 0,
         "result_start": -sum((dims[dim] - 1) * results[dim] for dim in plan.reversed),

@@ -118,6 +118,42 @@ def _spread_over(root: Instruction, value: Instruction, dims: Dims, places: Iter
     return new.broadcast(converted, shape=root.shape, dimensions=tuple(place_of[dim] for dim in kept))
 
 
+MOST_TERMS = 4  # of a sum that is written out
+MOST_TERMS_OF_ROWS = 8  # if they lie side by side, where a product would have to fold short rows
+LEAST_SUMS = 64  # that are worth it
+
+
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real, exactness=Exactness.FREE)
+def dot_with_short_vector(
+    root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(x, v) with a vector of a few elements -> x[..., 0] * v[0] + x[..., 1] * v[1] + ..., fused with what is around
+
+    As colours become grey: no tile of a matrix product would have anything to do."""
+    if numbers.lhs_batch or len(numbers.lhs_contracting) != 1 or root.shape.size < LEAST_SUMS:
+        return None
+    if x.shape.rank == 1 and y.shape.rank > 1:
+        vector, other, (dim,) = x, y, numbers.rhs_contracting
+    else:
+        vector, other, (dim,) = y, x, numbers.lhs_contracting
+    type = F32 if root.shape.type.is_narrow_float else root.shape.type
+    most = MOST_TERMS_OF_ROWS if dim == other.shape.rank - 1 else MOST_TERMS
+    if vector.shape.rank != 1 or vector.shape.size > most or not type.holds(0, 0):
+        return None
+    if not all(is_lossless(side.shape.type, type) for side in (x, y)):
+        return None
+    whole = [SliceDimension(0, size) for size in other.shape.dims]
+    dims, factors = root.shape.dims, new.converted(vector, type)
+    total: Value | None = new.filled(0, root.shape.with_type(type)) if type.is_float else None
+    for place in range(vector.shape.size):
+        one = SliceDimension(place, place + 1)
+        part = new.reshaped(new.slice(other, dimensions=(*whole[:dim], one, *whole[dim + 1 :])), dims)
+        factor = new.reshaped(new.slice(factors, dimensions=(one,)), ())
+        product = new.multiply(new.converted(part, type), new.repeated(factor, dims))
+        total = product if total is None else new.add(total, product)
+    return new.converted(total, root.shape.type) if total is not None else None
+
+
 @LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real, exactness=Exactness.FREE)
 def dot_of_batches_alone(
     root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers

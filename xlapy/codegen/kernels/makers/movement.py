@@ -11,7 +11,7 @@ from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
 from xlapy.codegen.kernels.makers.loops import loop_of
 from xlapy.codegen.kernels.repack import emit_repack, plan_repack
-from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
+from xlapy.codegen.kernels.transpose import TransposePlan, emit_transpose, plan_short_transpose, plan_transpose
 from xlapy.codegen.libraries.copies import call_of_join, units_of_copy
 from xlapy.codegen.libraries.turn import call_of_transpose
 from xlapy.codegen.registers import memory_type
@@ -27,11 +27,22 @@ def _transpose(instruction: Instruction, situation: Situation) -> Kernel:
 def transpose_kernel(transpose: Instruction, mirrored: Dims, situation: Situation) -> Kernel | None:
     plan = plan_transpose(transpose, situation.target, mirrored)
     if plan is None:
-        return None if mirrored else _interleave_kernel(transpose, situation)
+        return None if mirrored else _kernel_of_short_sides(transpose, situation)
     call = call_of_transpose(plan, memory_type(transpose.shape.type).bytes)
     if call is not None:
         return Kernel(plan.units, plan.bytes_per_unit, call, has_long_tasks=plan.streaming)
+    return _kernel_of_blocks(plan)
 
+
+def _kernel_of_short_sides(transpose: Instruction, situation: Situation) -> Kernel | None:
+    interleave = _interleave_kernel(transpose, situation)
+    if interleave is not None:
+        return interleave
+    plan = plan_short_transpose(transpose, situation.target)
+    return None if plan is None else _kernel_of_blocks(plan)
+
+
+def _kernel_of_blocks(plan: TransposePlan) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_transpose(k, plan, arrays[0], outputs[0], begin, end)
 
