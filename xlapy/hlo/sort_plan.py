@@ -226,8 +226,9 @@ def _key_of(root: Instruction) -> SortKey | None:
 def first_of_several(root: Instruction) -> tuple[Instruction, Instruction] | None:
     """What compares the first key, and what decides between equals, in a comparator that compares several keys."""
     for equal, less, rest in _decisions(root):
-        compares_keys = _key_of(rest) is not None or first_of_several(rest) is not None
-        if compares_keys and _key_of(less) is not None and _says_equal(equal, less):
+        if _key_of(less) is None or not _says_equal(equal, less):
+            continue
+        if _key_of(rest) is not None or first_of_several(rest) is not None:
             return less, rest
     return None
 
@@ -267,15 +268,21 @@ class _Canonical(Record):
     nans: bool = False
 
 
-def _canonical(value: Instruction) -> _Canonical | None:
+_MOST_REPLACED = 2
+"""Zeros and NaNs: what stands around more than two choices is no plain parameter, and each looks at three values."""
+
+
+def _canonical(value: Instruction, most: int = _MOST_REPLACED) -> _Canonical | None:
     """`x`, `select(x == 0, 0, x)`, `select(x != x, NaN, x)`, or both around each other."""
     if value.opcode == "parameter":
         return _Canonical(value.attributes["number"])
-    if value.opcode != "select" or value.operands[0].opcode != "compare" or value.operands[1].opcode != "constant":
+    if not most or value.opcode != "select":
         return None
     condition, constant, rest = value.operands
-    inner = _canonical(rest)
-    tested = [_canonical(operand) for operand in condition.operands]
+    if condition.opcode != "compare" or constant.opcode != "constant":
+        return None
+    inner = _canonical(rest, most - 1)
+    tested = [_canonical(operand, most - 1) for operand in condition.operands]
     if inner is None or tested[0] is None or tested[0].parameter != inner.parameter:
         return None
     number = constant.attributes["literal"].scalar()

@@ -147,6 +147,14 @@ PROGRAMS = {
            ROOT r = T[4,5,3] negate(g)""",
         (4, 15),
     ),
+    "whole parts at bytes": (
+        """x = T[200,3] parameter(0)
+           p = u8[4] parameter(1)
+           g = T[4,200,3] gather(x, p), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0},
+             index_vector_dim=1, slice_sizes={200,3}
+           ROOT r = T[4,200,3] negate(g)""",
+        (4, 600),
+    ),
     "parts at bytes": (
         """x = T[200,3] parameter(0)
            p = u8[4] parameter(1)

@@ -15,7 +15,8 @@ from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.hlo.element_types import ALL, ElementType, element_type_of
 from xlapy.hlo.random_values import random_array
-from xlapy.hlo.sort_plan import Payload, SortKey, plan_sort, recognise
+from xlapy.hlo.sort_plan import Payload, SortKey, first_of_several, plan_sort, recognise
+from xlapy.hlo.text import parse
 
 LENGTHS = (0, 1, 2, 7, 8, 9, 31, 64, 130)  # insertion, merging, counting
 RANDOM = np.random.default_rng(5)
@@ -196,6 +197,32 @@ def test_several_keys(length: int) -> None:
 
     check_native(program, numbers, halves, places)
     assert "@kernel" not in xlapy.compile(record(program, numbers, halves, places)).llvm_ir()
+
+
+def test_choices_that_many_ways_lead_to_are_looked_at_once() -> None:
+    """Comparators whose steps name the one before it several times."""
+    nested, decided = [], []
+    for side in "ab":
+        for step in range(40):
+            before = f"{side}{step - 1}" if step else side
+            nested.append(f"t{side}{step} = pred[] compare({before}, {before}), direction=NE")
+            nested.append(f"{side}{step} = f32[] select(t{side}{step}, nan, {before})")
+    for step in range(40):
+        before = f"or{step - 1}" if step else "ge"
+        decided.append(f"x{step} = pred[] and({before}, lt)")
+        decided.append(f"y{step} = pred[] and({before}, ge)")
+        decided.append(f"or{step} = pred[] or(x{step}, y{step})")
+    start = "a = f32[] parameter(0) b = f32[] parameter(1) nan = f32[] constant(nan)"
+    compares = "ge = pred[] compare(a, b), direction=GE lt = pred[] compare(a, b), direction=LT"
+    for comparator in (
+        f"{start} {' '.join(nested)} ROOT r = pred[] compare(a39, b39), direction=LT, type=TOTALORDER",
+        f"{start} {compares} {' '.join(decided)}".replace("or39 =", "ROOT or39 ="),
+    ):
+        module = parse(f"""cmp {{ {comparator} }}
+          ENTRY e {{ x = f32[9] parameter(0) ROOT s = f32[9] sort(x), dimensions={{0}}, to_apply=cmp }}""")
+        region = module.entry.root.called[0]
+        assert recognise(region) is None
+        assert first_of_several(region.root) is None
 
 
 def test_columns_that_are_neighbours() -> None:

@@ -123,6 +123,25 @@ def test_powers_of_all_edges_with_all_edges(dtype: type) -> None:
         assert_same(apply("power", x, y, has_fma=has_fma), expected, f"fma: {has_fma}", ulps=2)
 
 
+@pytest.mark.parametrize("lanes", [1, 4, 8, 24])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_of_negative_bases_have_the_bits_of_those_of_positive_ones(dtype: type, lanes: int) -> None:
+    """Alone with others like them, and beside a base or a power that is unusual in other ways."""
+    generator = np.random.default_rng(lanes)
+    x = (generator.standard_normal(960) * 10.0 ** generator.integers(-3, 3, 960)).astype(dtype)
+    y = (generator.integers(-7, 8, 960) / generator.choice([1, 1, 1, 2], 960)).astype(dtype)
+    magnitudes = apply("power", np.abs(x), y, lanes=lanes)
+    integral, odd = y == np.trunc(y), np.abs(y) % 2 == 1
+    expected = np.where(x < 0, np.where(odd, -magnitudes, np.where(integral, magnitudes, NAN)), magnitudes)
+    np.testing.assert_array_equal(apply("power", x, y, lanes=lanes), expected)
+    for base, exponent in ((0.0, 2.0), (INF, 1.0), (np.finfo(dtype).tiny / 4, 1.0), (10.0, 1e4), (-2.0, -INF)):
+        x[::lanes], y[::lanes] = base, exponent
+        if lanes > 1:
+            others = np.arange(x.size) % lanes > 0
+            got = apply("power", x, y, lanes=lanes)
+            np.testing.assert_array_equal(got[others], expected[others], f"beside {base}^{exponent}")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_next_after(dtype: type) -> None:
     x = np.array([0.0, -0.0, 1.0, 1.0, -1.0, INF, -INF, 1.0, NAN, 1.0, np.finfo(dtype).max, 0.0, -0.0], dtype)

@@ -383,7 +383,7 @@ def _scaled_starts(
     the elements of those that have been merged with it."""
     numbers: GatherDimensionNumbers = gather.attributes["dimension_numbers"]
     dims, sizes = gather.operands[0].shape.dims, gather.attributes["slice_sizes"]
-    leaders = dict(source.leaders(dims))
+    leaders = {dim: merged for dim, merged in source.leaders(dims) if sizes[dim] < dims[dim]}
     scales = [leaders.get(dim, 1) for dim in numbers.start_index_map]
     if all(scale == 1 for scale in scales):
         return starts

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
+import math
+
+from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
 from xlapy.codegen.math.coefficients import CBRT
 from xlapy.codegen.math.common import (
     INFINITY,
@@ -12,10 +14,10 @@ from xlapy.codegen.math.common import (
     horner,
     is_integral,
     power_of_two,
-    quick_two_sum,
     round_to_integer,
     sign_bit,
     split_exponent,
+    split_normal,
     two_product,
 )
 from xlapy.codegen.math.exponential import exp_of_pair
@@ -58,26 +60,16 @@ def cbrt(k: KernelBuilder, x: Value) -> Value:
 
 def power(k: KernelBuilder, x: Value, y: Value) -> Value:
     """x^y as IEEE 754 defines pow; a library has it if some lane's base or power is unusual."""
-    quick, is_base, is_far = _usual_power(k, x, y)
-    is_rare = k.any_lane(is_base, is_far, bits=x.type.bits)
-    (result,) = k.if_else(is_rare, lambda: ANY_POWERS[x.type.kind].call(k, x, y), lambda: quick, likely=False)
-    return result
-
-
-def _usual_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value, Value, Value]:
-    """The power of a positive, normal and finite base, if it comes not near the limits of the type; whether the base is
-    another one, and whether the power comes near the limits."""
-    high, low = log_pair(k, x)
-    product, error = _product_of_pair(k, high, low, y)
+    product, error = _product_of_pair(k, *log_pair(k, k.fabs(x)), y)
     quick = exp_of_pair(k, product, error, moderate=True)
     is_far = k.not_(k.compare("lt", k.fabs(product), _MODERATE[x.type.kind]))
-    return quick, is_unusual(k, x), is_far
-
-
-def _any_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value]:
-    """All powers; usual ones have the same bits in any company."""
-    quick, is_base, is_far = _usual_power(k, x, y)
-    return (k.select(k.or_(is_base, is_far), _unusual_power(k, x, y), quick),)
+    (result,) = k.if_else(
+        k.any_lane(is_unusual(k, x), is_far, bits=x.type.bits),
+        lambda: ANY_POWERS[x.type.kind].call(k, x, y, quick),
+        lambda: quick,
+        likely=False,
+    )
+    return result
 
 
 def _product_of_pair(k: KernelBuilder, high: Value, low: Value, y: Value) -> tuple[Value, Value]:
@@ -86,8 +78,32 @@ def _product_of_pair(k: KernelBuilder, high: Value, low: Value, y: Value) -> tup
     return product, k.muladd(low, y, error)
 
 
+def _any_power(k: KernelBuilder, x: Value, y: Value, quick: Value) -> list[Value]:
+    """All powers, given those of usual ones of |x|. Where the bases are unusual for their signs only, as numbers are in
+    a matrix of their powers, nothing but signs differs."""
+    magnitude = k.fabs(x)
+    _, exponent, _ = split_normal(k, magnitude)
+    reach = k.mul(k.add(k.fabs(exponent), 0.5), k.fabs(y))
+    is_near = k.compare("lt", reach, _MODERATE[x.type.kind] / math.log(2))
+    return k.if_else(
+        k.any_lane(is_unusual(k, magnitude), k.not_(is_near), bits=x.type.bits),
+        lambda: _unusual_power(k, x, y),
+        lambda: _with_sign_of_power(k, quick, x, y),
+    )
+
+
+def _with_sign_of_power(k: KernelBuilder, power: Value, x: Value, y: Value) -> Value:
+    """What |x|^y makes x^y: for negative x, unless that is infinite, there is none but for integers y."""
+    integral = is_integral(k, y)
+    odd = k.and_(integral, k.not_(is_integral(k, k.mul(y, 0.5))))
+    power = k.select(k.and_(odd, sign_bit(k, x)), k.neg(power), power)
+    no_power = k.and_(k.and_(k.compare("lt", x, 0.0), k.compare("gt", x, -INFINITY)), k.not_(integral))
+    return k.select(no_power, NAN, power)
+
+
 def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
-    """The power with all special cases, of overflow and underflow, and of subnormal numbers."""
+    """The power with all special cases, of overflow and underflow, and of subnormal numbers; usual ones have the same
+    bits in any company."""
     form = format_of(x.type)
     magnitude = k.fabs(x)
     ordinary = k.and_(k.compare("gt", magnitude, 0.0), k.compare("lt", magnitude, INFINITY))
@@ -99,7 +115,7 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
     # Beyond all limits nothing is left to correct; the product may be infinite, and the error a NaN.
     extreme = _EXTREME[x.type.kind]
     error = k.select(k.compare("lt", k.fabs(product), extreme), error, 0.0)
-    result = exp_of_pair(k, *quick_two_sum(k, clamp(k, product, -extreme, extreme), error))
+    result = exp_of_pair(k, clamp(k, product, -extreme, extreme), error)
     one = k.const(x.type, 1.0)
 
     # Zeros and infinities, as base or as exponent: growing to infinity or shrinking to zero.
@@ -107,17 +123,15 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
     grows = k.xor(k.compare("gt", magnitude, 1.0), k.compare("lt", y, 0.0))
     limit = k.select(grows, k.const(x.type, INFINITY), 0.0)
     result = k.select(limiting, k.select(k.compare("eq", magnitude, 1.0), one, limit), result)
-
-    integral = is_integral(k, y)
-    odd = k.and_(integral, k.not_(is_integral(k, k.mul(y, 0.5))))
-    result = k.select(k.and_(odd, sign_bit(k, x)), k.neg(result), result)
-    no_power = k.and_(k.and_(k.compare("lt", x, 0.0), k.compare("gt", x, -INFINITY)), k.not_(integral))
-    result = k.select(k.or_(no_power, k.unordered(x, y)), NAN, result)
+    result = k.select(k.unordered(x, y), NAN, _with_sign_of_power(k, result, x, y))
     return k.select(k.or_(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), one, result)
 
 
 POWERS_LIBRARY = "powers"
-ANY_POWERS = {
-    type.kind: RareFunction(f"xlapy.math.any_power.{type.kind}", POWERS_LIBRARY, _any_power, (type, type), (type,))
-    for type in (F32, F64)
-}
+
+
+def _any_power_of(type: IRType) -> RareFunction:
+    return RareFunction(f"xlapy.math.any_power.{type.kind}", POWERS_LIBRARY, _any_power, (type,) * 3, (type,))
+
+
+ANY_POWERS = {type.kind: _any_power_of(type) for type in (F32, F64)}

@@ -34,8 +34,9 @@ class RareFunction(Record):
         lanes = operands[0].type.lanes
         room = -(-lanes // self.lanes_per_step) * self.lanes_per_step
         slots = [k.alloca(type.with_lanes(room), align=CACHE_LINE) for type in (*self.operands, *self.results)]
+        repeated = [lane % lanes for lane in range(room)]  # so that nothing is rarer where there are no lanes
         for slot, operand in zip(slots, operands, strict=False):
-            k.store(slot, operand)
+            k.store(slot, k.shuffle(operand, None, repeated) if room > lanes > 1 else k.splat(operand, room))
         k.call(self.symbol, [*slots, k.const(I64, lanes)])
         places = zip(slots[len(operands) :], self.results, strict=True)
         return [k.load(slot, type.with_lanes(lanes)) for slot, type in places]
