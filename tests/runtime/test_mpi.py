@@ -21,7 +21,7 @@ needs_mpi = pytest.mark.skipif(
 
 
 @needs_mpi
-@pytest.mark.parametrize("processes", [3, 4])
+@pytest.mark.parametrize("processes", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_processes_of_the_system_do_as_those_of_one_process_do(processes):
     """Each check of `mpi_checks` runs in all processes and says in the first that it went well."""
     output = run_processes(processes, "-m", "tests.runtime.mpi_checks")

@@ -7,12 +7,15 @@ import importlib
 import io
 from pathlib import Path
 
+import pytest
+
 from tests.support import derive_coefficients
 from tests.support.accuracy_cases import CASES
 
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.slow
 def test_coefficients_are_reproducible() -> None:
     written = io.StringIO()
     with contextlib.redirect_stdout(written):
