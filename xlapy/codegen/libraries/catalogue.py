@@ -22,8 +22,9 @@ from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
 from xlapy.codegen.libraries.turn import TURN_LIBRARIES
+from xlapy.codegen.libraries.zetas import ZETAS
 
-MATH_LIBRARIES = {library.name: library for library in (ANGLES, LOGARITHMS, POWERS)}
+MATH_LIBRARIES = {library.name: library for library in (ANGLES, LOGARITHMS, POWERS, ZETAS)}
 """What functions of elements call when they need it, which is rare."""
 
 LIBRARIES: dict[str, Library] = {
