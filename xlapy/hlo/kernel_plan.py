@@ -72,6 +72,11 @@ class KernelLimits(Record):
     weight: int = 2000  # sum of the instruction costs: about the machine instructions of the loop body
 
 
+MOST_JOINED = 8  # elements along a dimension that is folded, each of which may have code of its own
+
+MOST_WORK_PER_ROW = 32  # instructions that are worth writing down for several rows, arrays and numbers included
+
+
 def is_element_op(instruction: Instruction) -> bool:
     """The instruction may be computed element by element inside a kernel."""
     if not instruction.shape.is_array or not instruction.shape.is_static:

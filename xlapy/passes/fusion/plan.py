@@ -21,6 +21,8 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
     FOLDS,
     INDEXED_AT_RUN_TIME,
+    MOST_JOINED,
+    MOST_WORK_PER_ROW,
     KernelLimits,
     has_small_window,
     is_blocked_transpose,
@@ -105,7 +107,23 @@ class Group:
     def _shared_through(self, reader: Instruction, producer: Instruction) -> int:
         if reader in self.shared or self.maps[reader] != {IDENTITY}:
             return self.shared.get(reader, 1)
+        if reader.opcode == "concatenate":
+            return self._parts_without(reader, producer)
         return _shared_along_row(reader, producer)
+
+    def _parts_without(self, join: Instruction, producer: Instruction) -> int:
+        """Of how many points one needs an operand of `join`: a fold of a few joined parts has code for each of them,
+        which makes no other."""
+        dim = join.attributes["dimension"]
+        is_apart = (
+            self.root.opcode == "reduce"
+            and dim in self.root.attributes["dimensions"]
+            and join.shape.dims == self.root.operands[0].shape.dims
+            and join.shape.dims[dim] <= MOST_JOINED
+            and len(self.maps) <= MOST_WORK_PER_ROW // 2
+        )
+        own = sum(operand.shape.dims[dim] for operand in join.operands if operand is producer)
+        return max(1, join.shape.dims[dim] // max(own, 1)) if is_apart else 1
 
     def fits_with(self, other: Group, limits: KernelLimits, *, outputs: int) -> bool:
         """One kernel may hold the members of both, and store so many results."""
