@@ -26,6 +26,7 @@ from xlapy.hlo.kernel_plan import (
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
+    joins_columns,
     looks_once,
     rereads,
     turns_reversed,
@@ -64,6 +65,8 @@ class Group:
             return elements_folded(self.root)
         if self.updates_in_place:
             return self.root.operands[1].shape.size
+        if joins_columns(self.root):
+            return self.root.operands[0].shape.size
         return self.root.shape.size
 
     @property
@@ -141,6 +144,15 @@ def _all_users(producer: Instruction, last: Instruction) -> set[Instruction]:
 
 
 MOST_FOLLOWED = 64
+
+
+def _is_joined_for_itself(columns: Instruction) -> bool:
+    """Columns are many, and what reads them would choose among them, lane by lane."""
+    chooses = all(Trait.ELEMENTWISE in user.spec.traits or user.opcode in FOLDS for user in columns.users)
+    return chooses and columns.shape.size >= LEAST_JOINED
+
+
+LEAST_JOINED = 4096  # elements
 
 
 def _storage(instruction: Instruction) -> Instruction:
@@ -240,7 +252,8 @@ class FusionPlan:
             for position in self._positions(user, producer):
                 for group in self.groups_of[user]:
                     needed = found.setdefault(group, set())
-                    needed.update(self._maps.after(outer, user, position) for outer in group.maps[user])
+                    place = 0 if user is group.root and joins_columns(user) else position
+                    needed.update(self._maps.after(outer, user, place) for outer in group.maps[user])
         return {group: frozenset(needed) for group, needed in found.items()}
 
     def _positions(self, user: Instruction, producer: Instruction) -> Sequence[int]:
@@ -262,6 +275,8 @@ class FusionPlan:
             return "it is another name for what is in memory"
         if is_blocked_transpose(producer):
             return "a transpose of this size is faster as a copy in blocks"
+        if joins_columns(producer) and _is_joined_for_itself(producer):
+            return "its columns are joined in registers"
         for user in producer.users:
             fault = self._refused_by(user, producer)
             if fault:
