@@ -303,8 +303,9 @@ class FusionPlan:
         if len(maps) > MAX_COPIES and operation_cost(producer):
             return f"{len(maps)} kernels would compute it again"
         added = max(operation_cost(producer), 1.0)
+        is_number = producer.opcode == "broadcast" and producer.operands[0].shape.is_scalar  # at any place
         for group, needed in maps.items():
-            if len(needed) > MAX_MAPS:
+            if len(needed) > MAX_MAPS and not is_number:
                 return f"the kernel of {group.root.name} needs it at {len(needed)} places"
             full = (
                 len(group.maps) >= self.limits.instructions

@@ -12,6 +12,7 @@ from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, follow_row_major_num
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.row_order import rows_and_columns
+from xlapy.codegen.kernels.short_rows import emit_short_rows, plan_short_rows
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import column_of, joins_columns
@@ -57,6 +58,8 @@ def loop_kernel(
     merged = None if follow_row_major_numbers(roots, known.__contains__) else merged_dims(roots, known.__contains__)
     if merged is not None:
         roots, known = merged.roots, frozenset(own for own, _ in merged.inputs)
+    is_linear = follow_row_major_numbers(roots, known.__contains__)
+    short = None if joins or is_linear else plan_short_rows(roots, known.__contains__, operand_bytes, situation.target)
     plan = plan_loop(
         roots,
         known.__contains__,
@@ -71,8 +74,13 @@ def loop_kernel(
         bound = dict(zip(operands, arrays, strict=True))
         if merged is not None:
             bound, outputs = merged.bound(bound), outputs if joins else merged.outputs(outputs)
-        emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
+        if short is not None:
+            emit_short_rows(k, short, bound, outputs, begin, end, in_place=situation.in_place)
+        else:
+            emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
+    if short is not None:
+        return Kernel(short.units, short.bytes_per_unit, body, least_units=short.least_units)
     units = plan.units if plan.shape.size else 0
     return Kernel(
         units,
