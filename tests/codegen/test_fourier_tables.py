@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from xlapy.codegen.fourier_tables import fill_vectors, radices_of, roots_of_unity, smooth_length
+from xlapy.codegen.fourier_tables import all_roots_of_unity, fill_vectors, radices_of, roots_of_unity, smooth_length
 from xlapy.codegen.libraries.fft_record import END_RADICES, RADICES
 
 
@@ -52,3 +52,4 @@ def test_roots_are_rounded_once(order: int) -> None:
     for part, wide in zip((roots.real, roots.imag), exact, strict=True):
         assert np.abs(part - wide).max() <= np.finfo(np.float64).eps / 2
     assert roots_of_unity(powers + 3 * order, order).tobytes() == roots.tobytes()
+    assert all_roots_of_unity(order).tobytes() == roots.tobytes()

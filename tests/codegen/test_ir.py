@@ -496,6 +496,28 @@ class TestMemory:
                 compiled.call("f", x_array, y)
                 assert y[0] == (number != 0.5)
 
+    @pytest.mark.parametrize("has_masks", sorted({False, host_target().is_avx512}))
+    def test_masks_that_a_mask_chooses(self, has_masks: bool) -> None:
+        """Masks that are as wide as what was compared stay so."""
+        x = np.arange(24, dtype=np.float32)
+        for lanes in (1, 3, 8, 24):
+            module = Module(has_masks=has_masks)
+            with KernelBuilder(module, "f", [("x", PTR), ("y", PTR)], None) as k:
+                number = k.load(k.parameters["x"], F32.with_lanes(lanes))
+                chosen = k.select(
+                    k.compare("lt", number, 5.0), k.compare("gt", number, 2.0), k.compare("lt", number, 9.0)
+                )
+                chosen = k.select(k.compare("eq", number, 4.0), k.const(chosen.type, 0), chosen)
+                k.store(k.parameters["y"], k.select(chosen, number, -1.0))
+            y = np.zeros(24, np.float32)
+            compiled = Compiled(module.text())
+            compiled.call("f", x, y)
+            first = x[:lanes]
+            kept = np.where(first < 5, first > 2, first < 9) & (first != 4)
+            np.testing.assert_array_equal(y[:lanes], np.where(kept, first, -1))
+            if lanes == 8 and not has_masks:
+                assert "vpack" not in compiled.assembly
+
     def test_a_lookup_is_among_sixteen(self) -> None:
         with pytest.raises(InternalError, match="among 3 numbers"):
             kernel_text(lambda k: k.store(k.parameters["y"], k.lookup(F64, [1, 2, 3], k.const(I64, 0))))

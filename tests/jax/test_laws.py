@@ -136,7 +136,7 @@ PROGRAMS = {
     "shades of grey": Program(
         lambda image, weights: (image.astype(np.float32) @ weights).astype(np.uint8),
         (np.ones((16, 16, 3), np.uint8), np.ones(3, np.float32)),
-        "dot-with-short-vector",
+        "dot-with-few-factors",
     ),
     "correlation of channels": Program(
         lambda x, y: jnp.einsum("bchw,bdhw->cd", x, y),

@@ -262,6 +262,31 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         1,
         16,
     ),
+    "BESSEL_I0E_NEAR": ("i0e(x) of x / 4 - 1", lambda t: bessel(0, 4 * (t + 1)), mp.mpf(-1), mp.mpf(1), 18, 26),
+    "BESSEL_I0E_FAR": (
+        "sqrt(x) i0e(x) of 16 / x - 1",
+        lambda t: bessel_far(0, 16 / (t + 1)),
+        mp.mpf("-0.9999999"),
+        mp.mpf(1),
+        6,
+        22,
+    ),
+    "BESSEL_I1E_NEAR": (
+        "i1e(x) / x of x / 4 - 1",
+        near_zero(lambda t: bessel(1, 4 * (t + 1)) / (4 * (t + 1))),
+        mp.mpf(-1),
+        mp.mpf(1),
+        18,
+        26,
+    ),
+    "BESSEL_I1E_FAR": (
+        "sqrt(x) i1e(x) of 16 / x - 1",
+        lambda t: bessel_far(1, 16 / (t + 1)),
+        mp.mpf("-0.9999999"),
+        mp.mpf(1),
+        6,
+        22,
+    ),
 }
 
 
@@ -393,28 +418,6 @@ DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
         mp.mpf("-7") / 9,
         mp.mpf("0.75"),
         23,
-    ),
-    "BESSEL_I0E_NEAR": ("i0e(x) of x / 4 - 1", lambda t: bessel(0, 4 * (t + 1)), mp.mpf(-1), mp.mpf(1), 26),
-    "BESSEL_I0E_FAR": (
-        "sqrt(x) i0e(x) of 16 / x - 1",
-        lambda t: bessel_far(0, 16 / (t + 1)),
-        mp.mpf("-0.9999999"),
-        mp.mpf(1),
-        22,
-    ),
-    "BESSEL_I1E_NEAR": (
-        "i1e(x) / x of x / 4 - 1",
-        near_zero(lambda t: bessel(1, 4 * (t + 1)) / (4 * (t + 1))),
-        mp.mpf(-1),
-        mp.mpf(1),
-        26,
-    ),
-    "BESSEL_I1E_FAR": (
-        "sqrt(x) i1e(x) of 16 / x - 1",
-        lambda t: bessel_far(1, 16 / (t + 1)),
-        mp.mpf("-0.9999999"),
-        mp.mpf(1),
-        22,
     ),
 }
 

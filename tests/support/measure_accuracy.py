@@ -51,8 +51,9 @@ Functions marked * have zeros that are not exact numbers. Close to those their e
 - `igamma`, `igammac`: absolute error below 2e-13 (f64), relative error below 1e-10 for results that do not underflow.
 - `igamma_grad_a`, `random_gamma_grad`: relative error below 1e-11 (f64).
 - `regularized_incomplete_beta`: relative error below 1e-10 (f64) where neither it nor 1 minus it underflows.
-- `zeta`: relative error below 1e-13, `polygamma`: below 1e-12 (f64). The f32 forms
-  of all of these are the f64 ones, rounded.
+- `zeta`: relative error below 1e-13, `polygamma`: below 1e-12 (f64).
+- The f32 forms of all of these are the f64 ones, rounded, but for those of `zeta` and `polygamma`, which add up fewer
+  terms and are within 0.6 ulp.
 - `floor`, `ceil`, `round_nearest_afz`, `round_nearest_even`, `sign`, `next_after` and `remainder` are exact.
 - `erf`, `erfc`, `exp`, `log`, `logistic` and `tanh` of bf16 take shorter polynomials; these and the other elementary
   functions of bf16 are within 0.51 ulp. Those of other narrow types are the f32 ones, rounded.

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from xlapy.codegen.fourier_rounds import MOST_NEAR_BUFFERS, Round, Stage, rounds_of
-from xlapy.codegen.fourier_tables import Tables, chirp, fill_vectors, radices_of, roots_of_unity, smooth_length
+from xlapy.codegen.fourier_tables import (
+    Tables,
+    all_roots_of_unity,
+    chirp,
+    fill_vectors,
+    radices_of,
+    roots_of_unity,
+    smooth_length,
+)
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.fft_record import (
     FETCHED_LINES,
@@ -388,10 +396,10 @@ class Composer:
     def _circle(self, length: int) -> Array:
         """All roots of unity of an order, which the stages of a transform share."""
         if length not in self._circles:
-            self._circles[length] = roots_of_unity(np.arange(length), length)
+            self._circles[length] = all_roots_of_unity(length)
         return self._circles[length]
 
-    def _vectors(self, numbers: Array, starts: Sequence[int]) -> int:
+    def _vectors(self, numbers: Array, starts: Sequence[int] | Array) -> int:
         """Adds vectors of numbers that begin at `starts` of each row, all rows of one start before the next; returns
         where they begin in the table."""
         lanes = self._block.lanes
@@ -401,7 +409,7 @@ class Composer:
     def _row_vectors(self, numbers: Array) -> int:
         """The same for a loop over the elements of a transform, whose last vector overlaps the one before."""
         count, lanes = numbers.shape[-1], self._block.lanes
-        return self._vectors(numbers, [min(start, max(count - lanes, 0)) for start in range(0, count, lanes)])
+        return self._vectors(numbers, np.minimum(np.arange(0, count, lanes), max(count - lanes, 0)))
 
     def _planes(self, numbers: Array) -> tuple[int, int]:
         """Adds numbers from which vectors may begin anywhere; returns where they begin, and the distance of their

@@ -113,6 +113,18 @@ def roots_of_unity(powers: Array, order: int) -> Array:
     return np.asarray(real.astype(np.float64) - 1j * imag.astype(np.float64))
 
 
+def all_roots_of_unity(order: int) -> Array:
+    """Those of all powers. If the order allows, those of a quarter of a turn are turned into the others."""
+    if order % 4:
+        return roots_of_unity(np.arange(order), order)
+    quarter = roots_of_unity(np.arange(order // 4), order)
+    real, imag = quarter.real, quarter.imag
+    turned = np.empty((4, order // 4), quarter.dtype)
+    turned.real = real, imag, -real, -imag
+    turned.imag = imag, -real, -imag, real
+    return turned.reshape(-1) + 0
+
+
 _TURN = 8 * np.arctan(np.longdouble(1))
 
 

@@ -300,6 +300,9 @@ class Arithmetic(Conversions):
             return a if condition.constant else b
         if a.text == b.text:
             return a
+        if a.type.element == I1 and condition.type.lanes > 1 and not self.has_masks:
+            # LLVM would select among bytes, which it packs masks for that are as wide as what was compared.
+            return self.or_(self.and_(condition, a), self.and_(self.not_(condition), b))
         text = f"select {condition.type.text} {condition.text}, {a.type.text} {a.text}, {b.type.text} {b.text}"
         return self._pure(a.type, text, condition, a, b)
 

@@ -72,6 +72,11 @@ class KernelLimits(Record):
     weight: int = 2000  # sum of the instruction costs: about the machine instructions of the loop body
 
 
+MOST_JOINED = 8  # elements along a dimension that is folded, each of which may have code of its own
+
+MOST_WORK_PER_ROW = 32  # instructions that are worth writing down for several rows, arrays and numbers included
+
+
 def is_element_op(instruction: Instruction) -> bool:
     """The instruction may be computed element by element inside a kernel."""
     if not instruction.shape.is_array or not instruction.shape.is_static:
@@ -393,6 +398,35 @@ def turns_reversed(transpose: Instruction, operand: Instruction) -> bool:
         return False
     moved = [dim for dim in transpose.attributes["permutation"] if operand.shape.dims[dim] != 1]
     return moved[-1] not in operand.attributes["dimensions"]
+
+
+def joins_columns(instruction: Instruction) -> bool:
+    """A concatenation of a few arrays, each of which becomes a column of the last dimension: a kernel computes them all
+    at once, and joins them in registers."""
+    if instruction.opcode != "concatenate" or not 2 <= len(instruction.operands) <= MOST_COLUMNS:
+        return False
+    dims = instruction.shape.dims
+    return (
+        len(dims) > 1
+        and instruction.attributes["dimension"] == len(dims) - 1
+        and not instruction.shape.type.is_complex
+        and is_row_major(instruction)
+        and all(column_of(operand) is not None for operand in instruction.operands)
+    )
+
+
+def column_of(operand: Instruction) -> Instruction | None:
+    """What is reshaped to one column; None if nothing is, or a number that is the same everywhere."""
+    dims, column = operand.shape.dims, operand
+    while column.opcode == "reshape" and is_row_major(column):
+        column = column.operands[0]
+        if column.shape.dims == dims[:-1]:
+            is_column = dims[-1] == 1 and is_row_major(column) and not is_kernel_constant(column)
+            return column if is_column else None
+    return None
+
+
+MOST_COLUMNS = 4  # registers hold a vector of each, and what it is made of
 
 
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.irlab import HAS_FMA, Compiled
 from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
-from xlapy.codegen.math.complex import COMPLEX_MATH, Complex, absolute
+from xlapy.codegen.math.complex import COMPLEX_MATH, Complex, absolute, any_quotient
 
 LANES = 4
 
@@ -116,3 +116,21 @@ def test_absolute_value_does_not_overflow() -> None:
     z = np.array([3e300 + 4e300j, 3e-320 + 4e-320j, 0, complex(np.inf, np.nan)])
     got = apply_complex(lambda k, value: Complex(absolute(k, value), value.im), z).real
     np.testing.assert_allclose(got, np.abs(z), rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_quotients_of_all_edges_are_the_same_beside_others_and_alone(dtype: type) -> None:
+    """Zeros, infinities, NaNs and what overflows, by C99's rules, which only what is not finite is looked at for."""
+    info = np.finfo(dtype)
+    sizes = [0.0, info.tiny, 1.0, 3.0, info.max, np.inf]
+    parts = np.array([*sizes, *(-size for size in sizes), np.nan])
+    edges = (parts[:, None] + np.zeros(parts.size)).ravel().astype(dtype)
+    edges.imag = np.tile(parts, parts.size)
+    above, below = (np.resize(grid.ravel(), 28564 // LANES * LANES) for grid in np.meshgrid(edges, edges))
+    every = apply_complex(lambda k, a, b: any_quotient(k, *a, *b), above, below)
+    beside = apply_complex(COMPLEX_MATH["divide"], above, below)
+    np.testing.assert_array_equal(beside.view(info.dtype), every.view(info.dtype))
+    by_zero = (below == 0) & np.isfinite(above) & (above != 0)
+    assert np.isinf(beside[by_zero]).all()
+    by_infinity = np.isinf(below) & ~np.isnan(below) & (np.abs(above) < 10)
+    assert not beside[by_infinity].any()

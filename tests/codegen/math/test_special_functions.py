@@ -74,3 +74,35 @@ def test_polygamma() -> None:
     n, x = np.floor(RANDOM.uniform(0, 10, 500)), 10.0 ** RANDOM.uniform(-2, 3, 500)
     expected = np.array([float(scipy.special.polygamma(int(u), v)) for u, v in zip(n, x, strict=True)])
     assert np.max(np.abs(apply("polygamma", n, x) - expected) / np.maximum(1, np.abs(expected))) < 1e-12
+
+
+def _single_errors(name: str, arguments: list[np.ndarray], expected: list[mp.mpf]) -> np.ndarray:
+    """In ulp of an f32."""
+    got = apply(name, *arguments)
+    nearest = np.array([float(value) for value in expected])
+    return np.asarray(np.abs(got - nearest) / np.spacing(np.abs(nearest).astype(np.float32)))
+
+
+def test_zeta_of_single_floats_is_all_but_correctly_rounded() -> None:
+    """Sums of fewer terms, of powers with fewer digits, for s and q of all sizes; and of negative q in full."""
+    s = (1 + 10.0 ** RANDOM.uniform(-2, 2.2, 400)).astype(np.float32)
+    q = (10.0 ** RANDOM.uniform(-0.3, 3, 400)).astype(np.float32)
+    with mp.workprec(250):
+        expected = [mp.zeta(mp.mpf(float(u)), mp.mpf(float(v))) for u, v in zip(s, q, strict=True)]
+    normal = np.array([value > 1e-37 for value in expected])
+    assert np.max(_single_errors("zeta", [s, q], expected)[normal]) < 0.6
+    s, q = np.full(40, 3, np.float32), -np.arange(0.5, 40).astype(np.float32)
+    with mp.workprec(250):
+        expected = [mp.zeta(3, mp.mpf(0.5)) - sum((mp.mpf(i) + 0.5) ** -3 for i in range(n + 1)) for n in range(40)]
+    got, full = apply("zeta", s, q), apply("zeta", s.astype(np.float64), q.astype(np.float64))
+    np.testing.assert_array_equal(got, full.astype(np.float32))
+    assert np.max(np.abs(full - np.array([float(value) for value in expected]))) < 1e-12
+
+
+def test_polygamma_of_single_floats_is_all_but_correctly_rounded() -> None:
+    n = np.floor(RANDOM.uniform(1, 8, 300)).astype(np.float32)
+    x = (10.0 ** RANDOM.uniform(-2, 3, 300)).astype(np.float32)
+    with mp.workprec(250):
+        expected = [mp.psi(int(u), mp.mpf(float(v))) for u, v in zip(n, x, strict=True)]
+    normal = np.array([abs(value) > 1e-37 for value in expected])
+    assert np.max(_single_errors("polygamma", [n, x], expected)[normal]) < 0.6

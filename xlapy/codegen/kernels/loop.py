@@ -22,6 +22,7 @@ from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
 from xlapy.codegen.kernels.functions import are_functions_called, is_block_of_functions, vectors_of_functions
+from xlapy.codegen.kernels.joined_columns import store_columns
 from xlapy.codegen.kernels.padded_rows import RowStep, emit_padded_row, emit_part, interior_of
 from xlapy.codegen.kernels.row_order import (
     RowWalk,
@@ -72,6 +73,7 @@ class LoopPlan(Record):
     calls_functions: bool = False  # long ones, instead of having a copy of each
     is_plain: bool = False  # LLVM would try hard for nothing
     asks_ahead: bool = True  # what will be read is fetched
+    joins: bool = False  # the roots are the columns of one result
 
     @property
     def fills_vectors(self) -> bool:
@@ -93,6 +95,7 @@ def plan_loop(
     *,
     runs_once: bool = False,
     leaving_bytes: int = 0,
+    joins: bool = False,
 ) -> LoopPlan:
     """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds.
 
@@ -108,7 +111,7 @@ def plan_loop(
     is_tiny = runs_once and not calls and work <= QUICK_WORK
     least = LEAST_MOVED if all(inputs(i) or _moves_neighbours(i) for i in instructions) else LEAST_COMPUTED
     computed = [instruction for instruction in instructions if not inputs(instruction)]
-    vectors = 1 if is_tiny else _vectors_per_step(computed, shape.size, extent, target)
+    vectors = 1 if is_tiny or joins else _vectors_per_step(computed, shape.size, extent, target)
     widest = widest_lanes(instructions, target, vectors, least_bits=least)
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
@@ -117,6 +120,7 @@ def plan_loop(
     is_quick = is_tiny or (runs_once and not calls and steps <= few_steps and _is_long_row(instructions))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
+    is_placed = is_placed and (is_linear or not joins or not extent % lanes)
     streaming = is_placed and is_streamed(roots, lanes, target, leaving_bytes)
     walk = RowWalk.as_they_lie(shape)
     if streaming and not is_linear and not extent % lanes:
@@ -138,6 +142,7 @@ def plan_loop(
         calls_functions=calls_functions,
         is_plain=is_one_block and is_block_of_functions(instructions, computed, target),
         asks_ahead=not (is_linear and _comes_unasked(instructions, inputs, shape, target)),
+        joins=joins,
     )
 
 
@@ -351,6 +356,9 @@ def _storing(
 
     def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
+        if plan.joins:
+            store_columns(ix, replace(outputs[0], placement=placement), plan.shape, index, values)
+            return
         for output, value in zip(outputs, values, strict=True):
             replace(output, placement=placement).store(ix, index, value)
 
@@ -381,7 +389,7 @@ def _by_rows(
     if streams:
         if len(outputs) > 1 and inner_dim(shape) in interior:
             interior = {}  # parts of rows begin at other places in other results
-        if inner_dim(shape) in interior or inner_size(shape) % plan.lanes:
+        if (inner_dim(shape) in interior or inner_size(shape) % plan.lanes) and not plan.joins:
             past_caches = PastCaches.of(k, outputs[0], plan.lanes)
         else:
             placement_of_all = Placement(k.compare("ne", _rest_of_addresses(k, plan, outputs), 0))

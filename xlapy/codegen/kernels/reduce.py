@@ -55,7 +55,7 @@ from xlapy.hlo.choices import LEAST_CHOSEN, Choice, choice_of
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import sole_operation
+from xlapy.hlo.kernel_plan import MOST_JOINED, MOST_WORK_PER_ROW, sole_operation
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
@@ -66,10 +66,6 @@ WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory stre
 
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
-
-MOST_JOINED = 8  # elements along a dimension, each of which may have code of its own
-
-MOST_WORK_PER_ROW = 32  # instructions that are worth writing down for several rows, arrays and numbers included
 
 FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or rows short
 

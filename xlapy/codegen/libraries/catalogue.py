@@ -16,14 +16,16 @@ from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WIN
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.logarithms import LOGARITHMS
 from xlapy.codegen.libraries.powers import POWERS
+from xlapy.codegen.libraries.quotients import QUOTIENTS
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
 from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
 from xlapy.codegen.libraries.turn import TURN_LIBRARIES
+from xlapy.codegen.libraries.zetas import ZETAS
 
-MATH_LIBRARIES = {library.name: library for library in (ANGLES, LOGARITHMS, POWERS)}
+MATH_LIBRARIES = {library.name: library for library in (ANGLES, LOGARITHMS, POWERS, QUOTIENTS, ZETAS)}
 """What functions of elements call when they need it, which is rare."""
 
 LIBRARIES: dict[str, Library] = {

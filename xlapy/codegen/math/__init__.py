@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from xlapy.codegen.ir import Value
 from xlapy.codegen.math import (
+    bessel,
     beta,
     brief,
     error,
@@ -20,8 +21,8 @@ from xlapy.codegen.math import (
     logarithm,
     power,
     rounding,
-    special,
     trigonometric,
+    zeta,
 )
 
 MathFunction = Callable[..., Value]
@@ -35,8 +36,8 @@ MATH: Mapping[str, MathFunction] = MappingProxyType(
         "atan": trigonometric.atan,
         "atan2": trigonometric.atan2,
         "atanh": hyperbolic.atanh,
-        "bessel_i0e": special.bessel_i0e,
-        "bessel_i1e": special.bessel_i1e,
+        "bessel_i0e": bessel.bessel_i0e,
+        "bessel_i1e": bessel.bessel_i1e,
         "cbrt": power.cbrt,
         "ceil": rounding.ceil,
         "cos": trigonometric.cos,
@@ -60,7 +61,7 @@ MATH: Mapping[str, MathFunction] = MappingProxyType(
         "log2": logarithm.log2,
         "logistic": exponential.logistic,
         "next_after": rounding.next_after,
-        "polygamma": special.polygamma,
+        "polygamma": zeta.polygamma,
         "power": power.power,
         "random_gamma_grad": gamma.random_gamma_grad,
         "regularized_incomplete_beta": beta.regularized_incomplete_beta,
@@ -74,7 +75,7 @@ MATH: Mapping[str, MathFunction] = MappingProxyType(
         "sqrt": power.sqrt,
         "tan": trigonometric.tan,
         "tanh": hyperbolic.tanh,
-        "zeta": special.zeta,
+        "zeta": zeta.zeta,
     }
 )
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
 from xlapy.codegen.math import exponential, logarithm, power, trigonometric
 from xlapy.codegen.math.common import INFINITY, clamp
 from xlapy.codegen.math.hyperbolic import cosh as real_cosh
 from xlapy.codegen.math.hyperbolic import sinh as real_sinh
+from xlapy.codegen.math.rare import RareFunction
 
 # e^x is taken apart as e^(x - step) e^step beyond the limit, because e^x cos(y) may be finite where e^x is not.
 _EXP_LIMIT = {"f32": 88.0, "f64": 709.0}
@@ -45,20 +46,36 @@ def multiply(k: KernelBuilder, a: Complex, b: Complex) -> Complex:
 
 def divide(k: KernelBuilder, a: Complex, b: Complex) -> Complex:
     """The quotient. An infinite divisor under a finite dividend gives zero, and a zero divisor an infinity, as C99's
-    Annex G has it."""
-    return _with_special_quotients(k, a, b, _plain_quotient(k, a, b))
+    Annex G has it: a library looks into it if some quotient is not finite."""
+    quick = _plain_quotient(k, a, b, may_be_by_zero=False)
+    is_finite = k.compare("lt", k.add(k.fabs(quick.re), k.fabs(quick.im)), INFINITY)
+    re, im = k.if_else(
+        k.any_lane(k.not_(is_finite), bits=quick.re.type.bits),
+        lambda: ANY_QUOTIENTS[quick.re.type.kind].call(k, *a, *b),
+        lambda: quick,
+        likely=False,
+    )
+    return Complex(re, im)
 
 
-def _plain_quotient(k: KernelBuilder, a: Complex, b: Complex) -> Complex:
+def _plain_quotient(k: KernelBuilder, a: Complex, b: Complex, *, may_be_by_zero: bool = True) -> Complex:
     """By Smith's method: only a quotient of the parts of `b` is squared, so nothing overflows early."""
     steep = k.compare("gt", k.fabs(b.im), k.fabs(b.re))
     large, small = k.select(steep, b.im, b.re), k.select(steep, b.re, b.im)
-    ratio = k.select(k.compare("eq", large, 0.0), small, k.div(small, large))
+    ratio = k.div(small, large)
+    if may_be_by_zero:
+        ratio = k.select(k.compare("eq", large, 0.0), small, ratio)
     below = k.add(large, k.mul(small, ratio))
     # steep: (re r + im, im r - re); else (re + im r, im - re r).
     re = k.select(steep, k.add(k.mul(a.re, ratio), a.im), k.add(a.re, k.mul(a.im, ratio)))
     im = k.select(steep, k.sub(k.mul(a.im, ratio), a.re), k.sub(a.im, k.mul(a.re, ratio)))
     return Complex(k.div(re, below), k.div(im, below))
+
+
+def any_quotient(k: KernelBuilder, a_re: Value, a_im: Value, b_re: Value, b_im: Value) -> Complex:
+    """All quotients; usual ones have the same bits in any company."""
+    a, b = Complex(a_re, a_im), Complex(b_re, b_im)
+    return _with_special_quotients(k, a, b, _plain_quotient(k, a, b))
 
 
 def _with_special_quotients(k: KernelBuilder, x: Complex, y: Complex, quotient: Complex) -> Complex:
@@ -90,6 +107,17 @@ def _with_special_quotients(k: KernelBuilder, x: Complex, y: Complex, quotient: 
     re = k.select(small, k.mul(k.add(k.mul(x.re, c), k.mul(x.im, d)), 0.0), re)
     im = k.select(small, k.mul(k.sub(k.mul(x.im, c), k.mul(x.re, d)), 0.0), im)
     return Complex(re, im)
+
+
+QUOTIENTS_LIBRARY = "quotients"
+
+
+def _any_quotient_of(type: IRType) -> RareFunction:
+    symbol = f"xlapy.math.any_quotient.{type.kind}"
+    return RareFunction(symbol, QUOTIENTS_LIBRARY, any_quotient, (type,) * 4, (type,) * 2)
+
+
+ANY_QUOTIENTS = {type.kind: _any_quotient_of(type) for type in (F32, F64)}
 
 
 def absolute(k: KernelBuilder, z: Complex) -> Value:

@@ -63,12 +63,13 @@ def log(k: KernelBuilder, x: Value) -> Value:
     """The natural logarithm; a library has it if some lane is not a positive normal number."""
     is_rare = k.any_lane(is_unusual(k, x), bits=x.type.bits)
     (result,) = k.if_else(
-        is_rare, lambda: ANY_LOGARITHMS[x.type.kind].call(k, x), lambda: _log_of_usual(k, x), likely=False
+        is_rare, lambda: ANY_LOGARITHMS[x.type.kind].call(k, x), lambda: log_of_usual(k, x), likely=False
     )
     return result
 
 
-def _log_of_usual(k: KernelBuilder, x: Value) -> Value:
+def log_of_usual(k: KernelBuilder, x: Value) -> Value:
+    """The same for positive normal numbers."""
     m, e, _ = split_normal(k, x)
     return _combined(k, e, k.sub(m, 1.0))
 

@@ -119,39 +119,56 @@ def _spread_over(root: Instruction, value: Instruction, dims: Dims, places: Iter
 
 
 MOST_TERMS = 4  # of a sum that is written out
-MOST_TERMS_OF_ROWS = 8  # if they lie side by side, where a product would have to fold short rows
+MOST_TERMS_OF_ROWS = 8  # if they lie side by side, where a product with a vector would have to fold short rows
+MOST_FEW = 4  # rows or columns of which the matrix of factors has no more
 LEAST_SUMS = 64  # that are worth it
 
 
 @LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real, exactness=Exactness.FREE)
-def dot_with_short_vector(
+def dot_with_few_factors(
     root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
 ) -> Value | None:
-    """dot(x, v) with a vector of a few elements -> x[..., 0] * v[0] + x[..., 1] * v[1] + ..., fused with what is around
+    """dot(x, m) with a matrix of a few numbers -> x[..., 0] * m[0] + x[..., 1] * m[1] + ..., fused with what is around
 
-    As colours become grey: no tile of a matrix product would have anything to do."""
+    As colours become other colours, or points are turned: tiles of a matrix product would be idle for the most part."""
     if numbers.lhs_batch or len(numbers.lhs_contracting) != 1 or root.shape.size < LEAST_SUMS:
         return None
-    if x.shape.rank == 1 and y.shape.rank > 1:
-        vector, other, (dim,) = x, y, numbers.rhs_contracting
-    else:
-        vector, other, (dim,) = y, x, numbers.lhs_contracting
     type = F32 if root.shape.type.is_narrow_float else root.shape.type
-    most = MOST_TERMS_OF_ROWS if dim == other.shape.rank - 1 else MOST_TERMS
-    if vector.shape.rank != 1 or vector.shape.size > most or not type.holds(0, 0):
+    if not type.holds(0, 0) or not all(is_lossless(side.shape.type, type) for side in (x, y)):
         return None
-    if not all(is_lossless(side.shape.type, type) for side in (x, y)):
+    sides = ((x, numbers.lhs_contracting[0]), (y, numbers.rhs_contracting[0]))
+    if not (_are_few_factors(*sides[1], *sides[0]) or _are_few_factors(*sides[0], *sides[1])):
         return None
-    whole = [SliceDimension(0, size) for size in other.shape.dims]
-    dims, factors = root.shape.dims, new.converted(vector, type)
+    first_right = x.shape.rank - 1
+    places = range(first_right), range(first_right, root.shape.rank)
     total: Value | None = new.filled(0, root.shape.with_type(type)) if type.is_float else None
-    for place in range(vector.shape.size):
-        one = SliceDimension(place, place + 1)
-        part = new.reshaped(new.slice(other, dimensions=(*whole[:dim], one, *whole[dim + 1 :])), dims)
-        factor = new.reshaped(new.slice(factors, dimensions=(one,)), ())
-        product = new.multiply(new.converted(part, type), new.repeated(factor, dims))
+    for number in range(x.shape.dims[sides[0][1]]):
+        factors = [_spread(_at(*side, number), root.shape, own) for side, own in zip(sides, places, strict=True)]
+        product = new.multiply(*(new.converted(factor, type) for factor in factors))
         total = product if total is None else new.add(total, product)
     return new.converted(total, root.shape.type) if total is not None else None
+
+
+def _are_few_factors(factors: Instruction, dim: int, other: Instruction, of_other: int) -> bool:
+    """Each element along `of_other` is multiplied by a few numbers, and few products make a sum."""
+    terms = factors.shape.dims[dim]
+    few = factors.shape.size // max(terms, 1)
+    is_row = few == 1 and of_other == other.shape.rank - 1
+    return 0 < few <= MOST_FEW and 0 < terms <= (MOST_TERMS_OF_ROWS if is_row else MOST_TERMS)
+
+
+def _at(value: Instruction, dim: int, number: int) -> Value:
+    """The elements with that number along a dimension, without it."""
+    dims = value.shape.dims
+    whole = [SliceDimension(0, size) for size in dims]
+    part = (*whole[:dim], SliceDimension(number, number + 1), *whole[dim + 1 :])
+    return new.reshaped(new.slice(value, dimensions=part), (*dims[:dim], *dims[dim + 1 :]))
+
+
+def _spread(value: Value, shape: Shape, places: Sequence[int]) -> Value:
+    """The value repeated in an array of such dimensions, its own at `places`."""
+    wanted = shape.with_type(value.shape.type)
+    return value if value.shape.dims == wanted.dims else new.broadcast(value, shape=wanted, dimensions=tuple(places))
 
 
 @LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real, exactness=Exactness.FREE)

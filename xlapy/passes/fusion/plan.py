@@ -21,11 +21,14 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
     FOLDS,
     INDEXED_AT_RUN_TIME,
+    MOST_JOINED,
+    MOST_WORK_PER_ROW,
     KernelLimits,
     has_small_window,
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
+    joins_columns,
     looks_once,
     rereads,
     turns_reversed,
@@ -64,6 +67,8 @@ class Group:
             return elements_folded(self.root)
         if self.updates_in_place:
             return self.root.operands[1].shape.size
+        if joins_columns(self.root):
+            return self.root.operands[0].shape.size
         return self.root.shape.size
 
     @property
@@ -105,7 +110,23 @@ class Group:
     def _shared_through(self, reader: Instruction, producer: Instruction) -> int:
         if reader in self.shared or self.maps[reader] != {IDENTITY}:
             return self.shared.get(reader, 1)
+        if reader.opcode == "concatenate":
+            return self._parts_without(reader, producer)
         return _shared_along_row(reader, producer)
+
+    def _parts_without(self, join: Instruction, producer: Instruction) -> int:
+        """Of how many points one needs an operand of `join`: a fold of a few joined parts has code for each of them,
+        which makes no other."""
+        dim = join.attributes["dimension"]
+        is_apart = (
+            self.root.opcode == "reduce"
+            and dim in self.root.attributes["dimensions"]
+            and join.shape.dims == self.root.operands[0].shape.dims
+            and join.shape.dims[dim] <= MOST_JOINED
+            and len(self.maps) <= MOST_WORK_PER_ROW // 2
+        )
+        own = sum(operand.shape.dims[dim] for operand in join.operands if operand is producer)
+        return max(1, join.shape.dims[dim] // max(own, 1)) if is_apart else 1
 
     def fits_with(self, other: Group, limits: KernelLimits, *, outputs: int) -> bool:
         """One kernel may hold the members of both, and store so many results."""
@@ -141,6 +162,15 @@ def _all_users(producer: Instruction, last: Instruction) -> set[Instruction]:
 
 
 MOST_FOLLOWED = 64
+
+
+def _is_joined_for_itself(columns: Instruction) -> bool:
+    """Columns are many, and what reads them would choose among them, lane by lane."""
+    chooses = all(Trait.ELEMENTWISE in user.spec.traits or user.opcode in FOLDS for user in columns.users)
+    return chooses and columns.shape.size >= LEAST_JOINED
+
+
+LEAST_JOINED = 4096  # elements
 
 
 def _storage(instruction: Instruction) -> Instruction:
@@ -240,7 +270,8 @@ class FusionPlan:
             for position in self._positions(user, producer):
                 for group in self.groups_of[user]:
                     needed = found.setdefault(group, set())
-                    needed.update(self._maps.after(outer, user, position) for outer in group.maps[user])
+                    place = 0 if user is group.root and joins_columns(user) else position
+                    needed.update(self._maps.after(outer, user, place) for outer in group.maps[user])
         return {group: frozenset(needed) for group, needed in found.items()}
 
     def _positions(self, user: Instruction, producer: Instruction) -> Sequence[int]:
@@ -262,6 +293,8 @@ class FusionPlan:
             return "it is another name for what is in memory"
         if is_blocked_transpose(producer):
             return "a transpose of this size is faster as a copy in blocks"
+        if joins_columns(producer) and _is_joined_for_itself(producer):
+            return "its columns are joined in registers"
         for user in producer.users:
             fault = self._refused_by(user, producer)
             if fault:
@@ -288,8 +321,9 @@ class FusionPlan:
         if len(maps) > MAX_COPIES and operation_cost(producer):
             return f"{len(maps)} kernels would compute it again"
         added = max(operation_cost(producer), 1.0)
+        is_number = producer.opcode == "broadcast" and producer.operands[0].shape.is_scalar  # at any place
         for group, needed in maps.items():
-            if len(needed) > MAX_MAPS:
+            if len(needed) > MAX_MAPS and not is_number:
                 return f"the kernel of {group.root.name} needs it at {len(needed)} places"
             full = (
                 len(group.maps) >= self.limits.instructions

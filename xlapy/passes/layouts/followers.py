@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import MOST_COLUMNS
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.passes.layouts.orders import Order, fastest, is_movable, row_major
@@ -138,6 +139,9 @@ def _price_of_slice(instruction: Instruction, order: Order) -> float:
 
 def _price_of_concatenate(concatenate: Instruction, order: Order) -> float:
     dimension = concatenate.attributes["dimension"]
+    columns = [operand.shape.dims[dimension] for operand in concatenate.operands]
+    if order[-1] == dimension and len(columns) <= MOST_COLUMNS and {*columns} == {1}:
+        return 0.0
     run = min(operand.shape.dims[dimension] for operand in concatenate.operands)
     for dim in order[order.index(dimension) + 1 :]:
         run *= concatenate.shape.dims[dim]

@@ -12,8 +12,10 @@ from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, follow_row_major_num
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.row_order import rows_and_columns
+from xlapy.codegen.kernels.short_rows import emit_short_rows, plan_short_rows
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import column_of, joins_columns
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
 
@@ -32,19 +34,32 @@ def loop_of(instruction: Instruction, situation: Situation) -> Kernel:
     return loop_kernel((instruction,), operands, instruction.operands, situation)
 
 
+def columns_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
+    """A concatenation of columns, all of them computed at once."""
+    if not joins_columns(root) or any(operand in operands for operand in root.operands) or situation.in_place:
+        return None
+    columns = [column for operand in root.operands if (column := column_of(operand)) is not None]
+    return loop_kernel(columns, operands, operands, situation, joins=True)
+
+
 def loop_kernel(
     roots: Sequence[Instruction],
     inputs: Sequence[Instruction],
     operands: Sequence[Instruction],
     situation: Situation,
+    *,
+    joins: bool = False,
 ) -> Kernel:
-    """`operands` are the instructions that the kernel's pointer arguments stand for, in order."""
+    """`operands` are the instructions that the kernel's pointer arguments stand for, in order. If the kernel `joins`
+    roots, they are the columns of its only result."""
     known = frozenset(inputs)
     members = frozenset(between(roots, known.__contains__))
     operand_bytes = sum(_bytes_read(value, members) for value in inputs)
     merged = None if follow_row_major_numbers(roots, known.__contains__) else merged_dims(roots, known.__contains__)
     if merged is not None:
         roots, known = merged.roots, frozenset(own for own, _ in merged.inputs)
+    is_linear = follow_row_major_numbers(roots, known.__contains__)
+    short = None if joins or is_linear else plan_short_rows(roots, known.__contains__, operand_bytes, situation.target)
     plan = plan_loop(
         roots,
         known.__contains__,
@@ -52,14 +67,20 @@ def loop_kernel(
         situation.target,
         runs_once=situation.runs_once,
         leaving_bytes=situation.leaving_bytes,
+        joins=joins,
     )
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
         if merged is not None:
-            bound, outputs = merged.bound(bound), merged.outputs(outputs)
-        emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
+            bound, outputs = merged.bound(bound), outputs if joins else merged.outputs(outputs)
+        if short is not None:
+            emit_short_rows(k, short, bound, outputs, begin, end, in_place=situation.in_place)
+        else:
+            emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
+    if short is not None:
+        return Kernel(short.units, short.bytes_per_unit, body, least_units=short.least_units)
     units = plan.units if plan.shape.size else 0
     return Kernel(
         units,

@@ -1,0 +1,146 @@
+"""Element-wise programs whose rows have two to four elements, and are not rows of fewer dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.values import assert_same
+from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.kernels.short_rows import plan_short_rows
+from xlapy.codegen.target import host_target
+from xlapy.hlo.text import parse
+
+
+def scaled(element_type: str, dims: tuple[int, ...]) -> str:
+    """Each row multiplied by a number of its own, and each column reduced by one."""
+    whole, rows = (f"{element_type}[{','.join(map(str, sizes))}]" for sizes in (dims, dims[:-1]))
+    leading = ",".join(map(str, range(len(dims) - 1)))
+    return f"""HloModule m
+      ENTRY main {{
+        x = {whole} parameter(0)
+        v = {rows} parameter(1)
+        c = {element_type}[{dims[-1]}] parameter(2)
+        w = {whole} broadcast(v), dimensions={{{leading}}}
+        d = {whole} broadcast(c), dimensions={{{len(dims) - 1}}}
+        p = {whole} multiply(x, w)
+        ROOT r = {whole} subtract(p, d)
+      }}"""
+
+
+def check(text: str) -> None:
+    generator = np.random.default_rng(3)
+    arguments = [
+        generator.integers(0, 50, parameter.shape.dims).astype(parameter.shape.type.dtype)
+        for parameter in parse(text).entry.parameters
+    ]
+    assert_same(xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments), text)
+
+
+def is_planned(text: str) -> bool:
+    root = parse(text).entry.root
+    return plan_short_rows([root], lambda i: i.opcode == "parameter", root.shape.bytes, host_target()) is not None
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("element_type", ["u8", "s16", "bf16", "f16", "s32", "f32", "f64"])
+def test_element_types(element_type: str, count: int) -> None:
+    check(scaled(element_type, (1501, count)))
+
+
+@pytest.mark.parametrize("dims", [(7, 151, 3), (3, 5, 64, 3), (40, 33, 1, 3), (9, 1, 130, 3), (1, 900, 3)], ids=str)
+def test_dimensions(dims: tuple[int, ...]) -> None:
+    assert is_planned(scaled("f32", dims))
+    check(scaled("f32", dims))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("element_type", ["s32", "f32", "f64"])
+def test_heavy_programs(element_type: str, count: int) -> None:
+    steps = [f"p{n} = {element_type}[1501,{count}] add(p{n - 1}, {'xw'[n % 2]})" for n in range(1, 30)]
+    text = scaled(element_type, (1501, count)).replace("p = ", "p0 = ").replace("subtract(p, ", "subtract(p29, ")
+    text = text.replace("ROOT r", "\n".join([*steps, "ROOT r"]))
+    assert is_planned(text) == (element_type != "f64" or count < host_target().lanes(64))
+    check(text)
+
+
+@pytest.mark.parametrize(
+    "dims", [(2048, 5), (100, 3), (1024, 2, 3), (1501, 2)], ids=["longer", "fewer", "two by three", "light"]
+)
+def test_others_are_as_they_were(dims: tuple[int, ...]) -> None:
+    assert not is_planned(scaled("f32", dims))
+    check(scaled("f32", dims))
+
+
+@pytest.mark.parametrize("dims", [(STREAMED_BYTES // 12 // 64 * 64 + 64, 3), (683, 2048, 3)], ids=str)
+def test_results_past_the_caches(dims: tuple[int, ...]) -> None:
+    check(scaled("f32", dims))
+
+
+def test_what_several_results_are_made_of() -> None:
+    check("""HloModule m
+      ENTRY main {
+        x = f32[33,70,3] parameter(0)
+        v = f32[33,70] parameter(1)
+        w = f32[33,70,3] broadcast(v), dimensions={0,1}
+        p = f32[33,70,3] multiply(x, w)
+        q = f32[33,70,3] add(x, w)
+        ROOT t = (f32[33,70,3], f32[33,70,3]) tuple(p, q)
+      }""")
+
+
+def test_padded_joined_and_turned_rows() -> None:
+    text = """HloModule m
+      ENTRY main {
+        x = f32[3,40,65] parameter(0)
+        y = f32[40,65,1] parameter(1)
+        zero = f32[] constant(7)
+        t = f32[40,65,3] transpose(x), dimensions={1,2,0}
+        s = f32[40,65,2] slice(t), slice={[0:40], [0:65], [1:3]}
+        c = f32[40,65,3] concatenate(s, y), dimensions={2}
+        a = f32[40,65,3] multiply(c, t)
+        ROOT p = f32[42,70,3] pad(a, zero), padding=1_1x2_3x0_0
+      }"""
+    assert is_planned(text)
+    check(text)
+
+
+def test_picked_rows() -> None:
+    check("""HloModule m
+      ENTRY main {
+        x = f32[500,3] parameter(0)
+        i = s32[1200] parameter(1)
+        v = f32[1200] parameter(2)
+        k = s32[1200,1] reshape(i)
+        g = f32[1200,3] gather(x, k), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+          index_vector_dim=1, slice_sizes={1,3}
+        w = f32[1200,3] broadcast(v), dimensions={0}
+        ROOT p = f32[1200,3] multiply(g, w)
+      }""")
+
+
+def test_in_place_of_an_operand() -> None:
+    """Rows of a loop's state, of which the last vector has less than others."""
+    check("""HloModule m
+      below { s = (s32[], f32[1501,3], f32[1501]) parameter(0)
+        i = s32[] get-tuple-element(s), index=0
+        n = s32[] constant(3)
+        ROOT c = pred[] compare(i, n), direction=LT }
+      scaled { s = (s32[], f32[1501,3], f32[1501]) parameter(0)
+        i = s32[] get-tuple-element(s), index=0
+        one = s32[] constant(1)
+        j = s32[] add(i, one)
+        x = f32[1501,3] get-tuple-element(s), index=1
+        v = f32[1501] get-tuple-element(s), index=2
+        w = f32[1501,3] broadcast(v), dimensions={0}
+        p = f32[1501,3] add(x, w)
+        ROOT t = (s32[], f32[1501,3], f32[1501]) tuple(j, p, v) }
+      ENTRY main {
+        x = f32[1501,3] parameter(0)
+        v = f32[1501] parameter(1)
+        zero = s32[] constant(0)
+        s = (s32[], f32[1501,3], f32[1501]) tuple(zero, x, v)
+        l = (s32[], f32[1501,3], f32[1501]) while(s), condition=below, body=scaled
+        ROOT r = f32[1501,3] get-tuple-element(l), index=1
+      }""")

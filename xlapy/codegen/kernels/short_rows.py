@@ -1,0 +1,129 @@
+"""Element-wise programs over rows of two to four elements, as the colours of an image are: vectors go along the
+dimension before.
+
+    f32[64,64,3] select(broadcast(pred[64,64] mask), x, y)
+
+In the row itself most lanes would be idle, and three of them take two vectors. So each vector has one colour of as many
+pixels, all colours of these are computed together, and joined in registers. What does not depend on the colour is
+computed once. Programs that have longer rows under other dimensions are better off so (`merged_dims`), and light ones
+over two or four elements stay as they are: to pick colours apart and join them takes longer than half a vector costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from xlapy.codegen.arrays import Array, Placement
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.joined_columns import store_columns
+from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes
+from xlapy.codegen.kernels.strip import strip
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, region_functions
+from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
+
+LEAST_ELEMENTS = 2048  # for which a loop in other dimensions is worth its code
+LEAST_LANES = 4
+MOST_INSTRUCTIONS = 128  # that are written down for each element of a row
+HEAVY = 24  # instructions, with which half a vector costs more
+
+
+class ShortRowsPlan(Record):
+    """`along` is the dimension of vectors. A unit is one of its elements if there are no other dimensions, else all of
+    them."""
+
+    roots: tuple[Instruction, ...]
+    shape: Shape
+    along: int
+    outer: tuple[int, ...]
+    lanes: int
+    units: int
+    bytes_per_unit: int
+    streaming: bool
+
+    @property
+    def least_units(self) -> int:
+        return 1 if self.outer else self.lanes
+
+
+def plan_short_rows(
+    roots: Sequence[Instruction], inputs: Callable[[Instruction], bool], operand_bytes: int, target: Target
+) -> ShortRowsPlan | None:
+    """How to compute `roots` so; None if their rows are longer, or other vectors no worse."""
+    shape, instructions = roots[0].shape, between(roots, inputs)
+    dims = shape.dims
+    along = max((dim for dim in range(shape.rank - 1) if dims[dim] > 1), default=None)
+    if along is None or not 2 <= dims[-1] <= MOST_COLUMNS or shape.size < LEAST_ELEMENTS:
+        return None
+    if any(root.shape.type.is_complex or not is_row_major(root) for root in roots):
+        return None
+    if len(instructions) > MOST_INSTRUCTIONS or any(region_functions(instruction) for instruction in instructions):
+        return None
+    is_heavy = len(instructions) >= HEAVY and all(root.shape.type.bits >= 32 for root in roots)
+    if dims[-1] == power_of_two_below(dims[-1]) and not is_heavy:
+        return None
+    lanes = min(widest_lanes(instructions, target, 1), power_of_two_below(dims[along]))
+    if lanes < LEAST_LANES or dims[-1] >= lanes:
+        return None
+    outer = tuple(dim for dim in range(along) if dims[dim] > 1)
+    units = math.prod(dims[dim] for dim in outer) if outer else dims[along]
+    total = operand_bytes + sum(root.shape.bytes for root in roots)
+    streaming = not dims[along] % lanes and is_streamed(roots, lanes, target)
+    return ShortRowsPlan(tuple(roots), shape, along, outer, lanes, units, total // units, streaming)
+
+
+def emit_short_rows(
+    k: KernelBuilder,
+    plan: ShortRowsPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+    *,
+    in_place: bool,
+) -> None:
+    """Writes units [begin, end). `in_place`: some output is also an operand."""
+    streams = plan.streaming and not in_place
+    if streams:
+        places = k.const(I64, 0)
+        for output in outputs:
+            places = k.or_(places, k.address(output.pointer))
+        placement = Placement(k.compare("ne", k.and_(places, plan.lanes * plan.shape.type.bytes - 1), 0))
+        outputs = [replace(output, placement=placement) for output in outputs]
+    if not plan.outer:
+        strip(k, begin, end, plan.lanes, _step(plan, arrays, outputs, {}), overlapping=not in_place)
+    else:
+        scalar, length = Indexing(k, 1), k.const(I64, plan.shape.dims[plan.along])
+        with k.loop(begin, end) as rows:
+            places_outside = scalar.delinearize(Coordinate(rows.index), [plan.shape.dims[dim] for dim in plan.outer])
+            row = dict(zip(plan.outer, places_outside, strict=True))
+            strip(k, k.const(I64, 0), length, plan.lanes, _step(plan, arrays, outputs, row), overlapping=not in_place)
+    if streams:
+        k.fence()
+
+
+def _step(
+    plan: ShortRowsPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array], row: Mapping[int, Coordinate]
+) -> Callable[[Indexing, Value], None]:
+    """Computes and stores all elements of as many short rows as there are lanes."""
+    dims = plan.shape.dims
+    count = dims[-1]
+
+    def step(ix: Indexing, position: Value) -> None:
+        known = {**row, plan.along: ix.along_lanes(position)}
+        first = tuple(known.get(dim, ix.constant(0)) for dim in range(plan.shape.rank - 1))
+        columns = [ix.constant(number)._replace(bounds=range(number, number + 1)) for number in range(count)]
+        indices = [Index(dims, (*first, column)) for column in columns]
+        values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots for index in indices])
+        of_rows = plan.shape.with_dims(dims[:-1])
+        for number, output in enumerate(outputs):
+            own = values[number * count : (number + 1) * count]
+            store_columns(ix, output, of_rows, Index(dims[:-1], first), own)
+
+    return step
