@@ -75,7 +75,13 @@ def update(x: Any, rows: int) -> Any:
     return lax.scatter_add(x, jnp.zeros((rows, 1), int), jnp.ones((rows, 5)), numbers)
 
 
+def recurrence(earlier: Any, later: Any) -> Any:
+    return earlier[0] * later[0], earlier[1] * later[0] + later[1]
+
+
 PROGRAMS = {
+    "linear recurrence": Program(lambda a, b: lax.associative_scan(recurrence, (a, b)), (X, X), "add-interleaved"),
+    "true so far": Program(lambda x: lax.associative_scan(jnp.logical_and, x, axis=1), (B,), "or-interleaved"),
     # networks
     "softmax": Program(jax.nn.softmax, (X,), "maximum-with-lowest merge-reshapes broadcast-nothing"),
     "cross entropy": Program(

@@ -37,6 +37,16 @@ def test_every_law_fires() -> None:
     assert sorted({law.name for law in LAWS} - set(fired)) == []
 
 
+def test_arrays_that_are_joined_one_at_a_time_are_joined_at_once() -> None:
+    lines = [f"c{n} = f32[{n + 2},3] concatenate(c{n - 1}, x), dimensions={{0}}" for n in range(1, 40)]
+    lines.insert(0, "x = f32[1,3] parameter(0) y = f32[1,3] negate(x) c0 = f32[2,3] concatenate(x, y), dimensions={0}")
+    module = parse(f"ENTRY e {{ {' '.join(lines)} }}".replace("c39 =", "ROOT c39 ="))
+    step = AlgebraicSimplification()
+    step.run(module)
+    assert len(module.entry.root.operands) == 41
+    assert step.counts["concatenate-nested"] == 1
+
+
 def test_a_law_can_be_switched_off() -> None:
     case = next(case for case in CASES if "negations" in case.title)
     step = AlgebraicSimplification(disabled=frozenset({"negate-twice"}))

@@ -281,6 +281,31 @@ def test_large_scans_bypass_the_caches_and_do_not_depend_on_threads(monkeypatch:
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 
+EDGES: dict[str, tuple[list[int], list[int], list[int], list[int], list[tuple[int, int]]]] = {
+    "both sides": ([1, 9], [1, 1], [1, 1], [1, 1], [(0, 0), (4, 4)]),
+    "every second place": ([1, 3], [1, 2], [1, 1], [1, 1], [(0, 0), (1, 1)]),
+    "one side": ([1, 5], [1, 1], [1, 1], [1, 1], [(0, 0), (0, 4)]),
+    "wide": ([1, 40], [1, 1], [1, 1], [1, 1], [(0, 0), (30, 20)]),
+    "squares": ([3, 3], [2, 2], [1, 1], [1, 1], [(1, 1), (1, 1)]),
+    "dilated": ([1, 4], [1, 1], [1, 1], [1, 3], [(0, 0), (7, 5)]),
+    "holes": ([1, 4], [1, 1], [1, 2], [1, 1], [(0, 0), (3, 3)]),
+    "farther than the array": ([1, 300], [1, 1], [1, 1], [1, 1], [(0, 0), (250, 250)]),
+    "cut off": ([1, 4], [1, 1], [1, 1], [1, 1], [(0, 0), (-3, 5)]),
+}
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32", "uint8"])
+@pytest.mark.parametrize("window", EDGES)
+def test_rows_whose_ends_are_folded_apart(window: str, kind: str) -> None:
+    array = np.random.default_rng(1).integers(0, 100, (24, 241)).astype(kind)
+    run_both(
+        lambda builder, p: [
+            ops.ReduceWindowWithGeneralPadding(p[0], 3, combine, *EDGES[window]) for combine in (ops.Add, ops.Max)
+        ],
+        [array],
+    )
+
+
 def test_results_do_not_depend_on_threads() -> None:
     generator = np.random.default_rng(11)
     arguments = [random_array(generator, Shape.array("f32", dims)) for dims in ((2, 30, 30, 16), (3, 3, 16, 32))]

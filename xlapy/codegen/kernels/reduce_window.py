@@ -18,7 +18,7 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fold_results import store_results
-from xlapy.codegen.kernels.loop import widest_lanes
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, select, splat
@@ -29,6 +29,8 @@ from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
 UNROLLED_INSTRUCTIONS = 64  # of the computation, over all places of the window: written out instead of loops
+LEAST_BLOCKS = 4  # in a row, of which the first and the last one may be at its ends
+LEAST_RESULTS = 2048  # that are worth it
 
 
 class ReduceWindowPlan(Record):
@@ -62,6 +64,19 @@ class ReduceWindowPlan(Record):
         return -(-self.axes[self.inner].count // self.lanes) if self.inner >= 0 else 1
 
     @property
+    def has_edges(self) -> bool:
+        """Some vectors of the fastest dimension, but far from all, have lanes with places that lie on no element."""
+        if self.inner < 0 or self.lanes == 1:
+            return False
+        axis = self.axes[self.inner]
+        return (
+            not axis.is_always_inside
+            and axis.part.base_dilation == 1
+            and self.blocks > 2
+            and self.result.size >= LEAST_RESULTS
+        )
+
+    @property
     def outer(self) -> list[int]:
         """The other dimensions, slowest first."""
         return [dim for dim in reversed(self.result.minor_to_major) if dim != self.inner]
@@ -80,7 +95,10 @@ def plan_reduce_window(
     count = axes[inner].count if inner >= 0 else 1
     members = between(instruction.operands, inputs)
     made = between(roots, lambda i: i is instruction or inputs(i))
-    lanes = min(widest_lanes([*members, *made], target), 1 << (count.bit_length() - 1)) if count else 1
+    widest = widest_lanes([*members, *made], target)
+    if inner >= 0 and count < LEAST_BLOCKS * widest and not axes[inner].is_always_inside:
+        widest //= VECTORS_PER_STEP  # fewer lanes are at the ends
+    lanes = min(widest, 1 << (count.bit_length() - 1)) if count else 1
     units = math.prod(result.dims) // max(count, 1) * -(-count // lanes)
     total = sum(operand.shape.bytes for operand in instruction.operands) + instruction.shape.bytes
     places = math.prod(axis.part.size for axis in axes)
@@ -121,7 +139,10 @@ def emit_reduce_window(
         if plan.inner >= 0:
             start = k.smin(k.mul(block.start, plan.lanes), plan.axes[plan.inner].count - plan.lanes)
             positions[plan.inner] = vector.along_lanes(start)
-        fold.store(vector, outputs, positions, fold.results(vector, positions))
+        if plan.has_edges:
+            fold.store_apart(vector, outputs, positions)
+        else:
+            fold.store(vector, outputs, positions, fold.results(vector, positions))
 
 
 class WindowFold:
@@ -143,25 +164,47 @@ class WindowFold:
         results = emit_region(self.k, self.plan.computation, [*running, *elements], unrounded=True)
         return [splat(self.k, result, lanes) for result in results]
 
-    def results(self, ix: Indexing, positions: Mapping[int, Coordinate]) -> list[Element]:
+    def store_apart(self, ix: Indexing, outputs: Sequence[Array], positions: Mapping[int, Coordinate]) -> None:
+        """Folds and stores: vectors of which some lane has places that lie on no element apart from those inside."""
+        k, axis, start = self.k, self.plan.axes[self.plan.inner], positions[self.plan.inner].start
+        first = k.sub(k.mul(start, axis.part.stride), axis.part.padding_low)
+        reach = (ix.lanes - 1) * axis.part.stride + (axis.part.size - 1) * axis.part.window_dilation
+        is_inside = k.and_(k.compare("ge", first, 0), k.compare("lt", k.add(first, reach), axis.size))
+        k.if_else(
+            is_inside,
+            lambda: self.store(ix, outputs, positions, self.results(ix, positions, within=self.plan.inner)),
+            lambda: self.store(ix, outputs, positions, self.results(ix, positions, is_rare=True)),
+        )
+
+    def results(
+        self, ix: Indexing, positions: Mapping[int, Coordinate], *, within: int = -1, is_rare: bool = False
+    ) -> list[Element]:
+        """The folded elements. All places along the dimension `within` lie on elements; what `is_rare` is no longer
+        than it must be."""
         k, axes = self.k, self.plan.axes
         running = [splat(k, init, ix.lanes) for init in self.inits]
         sizes = [axis.part.size for axis in axes]
-        if math.prod(sizes) * (len(self.plan.computation) + self.plan.members) <= UNROLLED_INSTRUCTIONS:
+        instructions = math.prod(sizes) * (len(self.plan.computation) + self.plan.members)
+        if instructions <= UNROLLED_INSTRUCTIONS and not is_rare:
             for place in itertools.product(*map(range, sizes)):
-                running = self._fold(ix, positions, [k.const(I64, offset) for offset in place], running)
+                running = self._fold(ix, positions, [k.const(I64, offset) for offset in place], running, within)
             return running
 
         def nest(offsets: Sequence[Value], values: Sequence[Element]) -> Sequence[Element]:
             if len(offsets) == len(axes):
-                return self._fold(ix, positions, offsets, values)
+                return self._fold(ix, positions, offsets, values, within)
             first, last = k.const(I64, 0), k.const(I64, sizes[len(offsets)])
             return carried_loop(k, first, last, values, lambda offset, inner: nest([*offsets, offset], inner))
 
         return list(nest([], running))
 
     def _fold(
-        self, ix: Indexing, positions: Mapping[int, Coordinate], offsets: Sequence[Value], running: Sequence[Element]
+        self,
+        ix: Indexing,
+        positions: Mapping[int, Coordinate],
+        offsets: Sequence[Value],
+        running: Sequence[Element],
+        within: int,
     ) -> list[Element]:
         """Folds what lies under one place of the window."""
         k = self.k
@@ -171,6 +214,8 @@ class WindowFold:
         for dim, (axis, offset) in enumerate(zip(self.plan.axes, offsets, strict=True)):
             coordinate, inside = axis.locate(ix, positions[dim], offset)
             coordinates.append(coordinate)
+            if dim == within:
+                continue
             if inside is not None and inside.type.lanes == 1:
                 shared = both(k, shared, inside)
             else:

@@ -194,13 +194,31 @@ def concatenate_empty(xs: tuple[Instruction, ...], d: int) -> Value | None:
 
 
 @LAWS.law(P.concatenate(xs.rest, dimension=d))
-def concatenate_nested(xs: tuple[Instruction, ...], d: int) -> Value | None:
-    """concatenate(x, concatenate(y, z)) -> concatenate(x, y, z), where nothing else uses the inner one"""
+def concatenate_nested(root: Instruction, xs: tuple[Instruction, ...], d: int) -> Value | None:
+    """concatenate(x, concatenate(y, z)) -> concatenate(x, y, z), where nothing else uses the inner one
+
+    The outermost one takes in all parts at once: thousands may be nested, where a program joins one array at a time."""
+    if _is_part_of_another(root, d):
+        return None
     parts: list[Instruction] = []
-    for part in xs:
-        nested = part.opcode == "concatenate" and part.attributes["dimension"] == d
-        parts.extend(part.operands if nested and part.sole_user is not None else [part])
+    waiting = [*reversed(xs)]
+    while waiting:
+        part = waiting.pop()
+        if part.opcode == "concatenate" and _is_part_of_another(part, d):
+            waiting.extend(reversed(part.operands))
+        else:
+            parts.append(part)
     return new.op("concatenate", parts, dimension=d) if len(parts) > len(xs) else None
+
+
+def _is_part_of_another(concatenate: Instruction, dimension: int) -> bool:
+    """Its only user joins it with others along the same dimension, and does so once: parts that are joined with
+    themselves again and again would be as many as there are elements."""
+    around = concatenate.sole_user
+    if around is None or around.opcode != "concatenate":
+        return False
+    is_along = {around.attributes["dimension"], concatenate.attributes["dimension"]} == {dimension}
+    return is_along and around.operands.count(concatenate) == 1
 
 
 @LAWS.law(P.get_dimension_size(x, dimension=d))
