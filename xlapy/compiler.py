@@ -173,7 +173,7 @@ def _object_compiler(target: Target, around: Environment) -> Callable[[Sequence[
         key = f"{target.code_key}\n{level}\n{text}".encode()
         found = cache.get("kernels", key)
         if found is None:
-            found = emit_object(text, target, codegen_level=level)
+            found = emit_object(text, target, codegen_level=level, reduces_strength=False)
             cache.put("kernels", key, found)
         return found
 
