@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -58,10 +57,10 @@ class _Checkout:
                 return elapsed / calls
 
     def compile(self, _: float) -> float:
-        """Seconds to compile the program again, with the libraries cached, but nothing of programs."""
-        for kind in Path(os.environ["XLAPY_CACHE_DIR"]).glob("*"):
-            if kind.name not in _LIBRARIES:
-                shutil.rmtree(kind, ignore_errors=True)
+        """Seconds to compile the program again, with the libraries cached, but nothing of programs. Folders stay."""
+        for entry in Path(os.environ["XLAPY_CACHE_DIR"]).glob("*/*"):
+            if entry.parent.name not in _LIBRARIES:
+                entry.unlink(missing_ok=True)
         gc.collect()
         began = time.perf_counter()
         xlapy.compile(self._text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -126,10 +125,11 @@ class XlapyEngine(_EngineBase):
         return executable, time.perf_counter() - began
 
     def _forget_programs(self) -> None:
-        """Empties the cache of everything but the code that is made once per machine."""
-        for kind in self._cache.glob("*"):
-            if kind.name not in LIBRARY_CACHE_KINDS:
-                shutil.rmtree(kind, ignore_errors=True)
+        """Empties the cache of everything but the code that is made once per machine. The folders stay, as only the
+        first program of a machine makes them: that takes up to a millisecond."""
+        for entry in self._cache.glob("*/*"):
+            if entry.parent.name not in LIBRARY_CACHE_KINDS:
+                entry.unlink(missing_ok=True)
 
 
 class XlaEngine(_EngineBase):

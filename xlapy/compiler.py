@@ -43,6 +43,8 @@ from xlapy_runtime import threads
 from xlapy_runtime.device import MOST_DEVICES
 from xlapy_runtime.program import Program
 
+LEAST_KEPT = 10_000  # characters of kernels that are worth a file of their own, some 5 ms of work for LLVM
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lowered:
@@ -164,16 +166,19 @@ def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
 def _object_compiler(target: Target, around: Environment) -> Callable[[Sequence[tuple[str, int]]], list[bytes]]:
     """Modules, as IR text and code generation level, to object code, which is looked up on disk first.
 
-    Glue is not: it belongs to one program, which is kept whole, and takes no longer to compile than to keep."""
+    Glue is not: it belongs to one program, which is kept whole, and takes no longer to compile than to keep. Nor are a
+    few kernels: to keep them takes a twentieth of the time, and other programs with the same ones are rare."""
     cache = object_cache(around)
 
     def compile_ir(text: str, level: int) -> bytes:
         if level == GLUE_LEVEL:
             return emit_object(text, target, codegen_level=level)
+        if len(text) < LEAST_KEPT:
+            return emit_object(text, target, codegen_level=level, reduces_strength=False)
         key = f"{target.code_key}\n{level}\n{text}".encode()
         found = cache.get("kernels", key)
         if found is None:
-            found = emit_object(text, target, codegen_level=level)
+            found = emit_object(text, target, codegen_level=level, reduces_strength=False)
             cache.put("kernels", key, found)
         return found
 

@@ -6,14 +6,29 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 import numpy as np
 import pytest
 
 from tests.support.irlab import HAS_FMA, NATIVE_FEATURES, Compiled
 from tests.support.work import assert_linear, lines_run
-from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import (
+    F32,
+    F64,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    NO_SCALES,
+    PTR,
+    X86_SCALES,
+    IRType,
+    KernelBuilder,
+    Module,
+    Value,
+)
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime.errors import InternalError
@@ -755,6 +770,35 @@ def test_constants_in_addresses_come_last() -> None:
     x, y = np.arange(100), np.zeros(1, np.int64)
     Compiled(module.text()).call("f", x, y, 3, 4)
     assert y[0] == 7 + 12 + 6 * 10
+
+
+@pytest.mark.parametrize(("scales", "products"), [(NO_SCALES, 0), (X86_SCALES, 1)])
+def test_pointers_are_moved_in_front_of_loops(scales: Set[int], products: int) -> None:
+    """By all that does not change in them, so that an address in a loop is a pointer and an index, or a multiple of it
+    that grows with it; not out of the arm of a branch, and not where the index is opaque."""
+    module = Module(index_scales=scales)
+    parameters = [("x", PTR), ("y", PTR), ("n", I64)]
+    with KernelBuilder(module, "f", parameters, None, joins_offsets=True, hoists_addresses=True) as k:
+        x, y, n = (k.parameters[name] for name in "xyn")
+        with k.loop(0, n) as rows:
+            row = k.mul(rows.index, 10)
+            with k.loop(0, 8) as columns:
+                place = k.add(k.mul(k.add(row, k.add(columns.index, 1)), 2), 3)  # 20 i + 2 j + 5
+                k.store(k.gep(y, k.add(row, columns.index), 8), k.load(k.gep(x, place, 8), I64))
+            with k.loop(0, 2) as columns, k.if_(k.compare("ge", columns.index, 1)):
+                k.store(k.gep(y, k.add(row, k.add(columns.index, 8)), 8), row)
+            with k.loop(0, 2) as columns:
+                k.store(k.gep(y, k.add(row, k.opaque(columns.index)), 8), columns.index)
+    code = blocks(module.text())
+    inner = next(lines for lines in code.values() if any(" load " in line for line in lines))
+    assert sum("getelementptr" in line for line in inner) == 3 and any("i64 40" in line for line in inner)
+    assert sum(" mul " in line for line in inner) == products  # 8 j
+    assert sum(" add i64 " in line for line in inner) == 2 - products  # 16 j, and 8 j
+    x, y = np.arange(100), np.full(40, -1)
+    Compiled(module.text()).call("f", x, y, 4)
+    expected = 20 * np.arange(4)[:, None] + 2 * np.arange(10) + 5
+    expected[:, :2], expected[:, 8], expected[:, 9] = (0, 1), -1, 10 * np.arange(4)
+    assert y.tolist() == expected.ravel().tolist()
 
 
 def test_a_sum_with_negative_zero_is_the_other_number() -> None:

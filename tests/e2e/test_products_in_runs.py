@@ -51,6 +51,14 @@ COLUMNS_APART_WITH_BIAS = """ENTRY e {
   ROOT s = f32[3,24,32,4] add(d, b)
 }"""
 
+IN_LINES_OF_THEIR_OWN = """ENTRY e {
+  x = f32[96,48,16] parameter(0)
+  w = f32[48,24] parameter(1)
+  ROOT d = f32[96,16,24] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}"""
+IN_SHORT_LINES = IN_LINES_OF_THEIR_OWN.replace("16", "12")
+OF_LITTLE_WORK = IN_LINES_OF_THEIR_OWN.replace("48", "40")
+
 
 def dot_of(text: str) -> Instruction:
     return next(instruction for instruction in parse(text).entry if instruction.opcode == "dot")
@@ -70,8 +78,11 @@ def whole_numbers(text: str, seed: int = 0) -> list[np.ndarray]:
         (DEPTH_BACKWARDS, 20, 24, ()),
         (WITH_BIAS, 40, 24, (16,)),
         (COLUMNS_APART_WITH_BIAS, 24, 32, (4,)),
+        (IN_LINES_OF_THEIR_OWN, 16, 24, (96,)),
+        (IN_SHORT_LINES, 96, 24, (12,)),
+        (OF_LITTLE_WORK, 96, 24, (16,)),
     ],
-    ids=["groups", "blocks", "depth", "bias", "columns apart"],
+    ids=["groups", "blocks", "depth", "bias", "columns apart", "lines", "short lines", "little work"],
 )
 def test_the_longest_run_is_a_matrix(text: str, rows: int, columns: int, calls: tuple[int, ...]) -> None:
     product = library_product(dot_of(text))

@@ -83,3 +83,45 @@ def test_a_row_that_is_wanted_as_it_was() -> None:
     got, expected = xlapy.compile(text)(x, np.int32(3)), xlapy.evaluate(text, x, np.int32(3))
     for one, other in zip(got, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+STENCIL = """
+c { s = (s32[], f32[N], f32[N]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)  ROOT l = pred[] compare(i, n), direction=LT }
+b { s = (s32[], f32[N], f32[N]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  x = f32[N] get-tuple-element(s), index=1  v = f32[N] get-tuple-element(s), index=2
+  one = s32[] constant(1)  two = s32[] constant(2)  j = s32[] add(i, one)
+  a = f32[INNER] slice(x), slice={[0:INNER]}  b = f32[INNER] slice(x), slice={[1:LAST]}
+  c = f32[INNER] slice(x), slice={[2:N]}  w = f32[INNER] slice(v), slice={[1:LAST]}
+  STEP
+  ROOT t = (s32[], f32[N], f32[N]) tuple(j, u, y) }
+ENTRY main { x = f32[N] parameter(0)  v = f32[N] parameter(1)  z = s32[] constant(0)
+  t = (s32[], f32[N], f32[N]) tuple(z, x, v)
+  ROOT w = (s32[], f32[N], f32[N]) while(t), condition=c, body=b }
+"""
+KEPT = "y = f32[N] copy(v)"
+STENCILS = {
+    "a part of itself": f"m = f32[INNER] multiply(b, b)  u = f32[N] dynamic-update-slice(x, m, one) {KEPT}",
+    "with another": f"""m = f32[INNER] multiply(b, w)  e = f32[INNER] add(m, b)
+        u = f32[N] dynamic-update-slice(x, e, one) {KEPT}""",
+    "one before": f"m = f32[INNER] multiply(a, w)  u = f32[N] dynamic-update-slice(x, m, one) {KEPT}",
+    "itself and one behind": f"m = f32[INNER] subtract(b, c)  u = f32[N] dynamic-update-slice(x, m, one) {KEPT}",
+    "three": f"""m = f32[INNER] add(a, c)  e = f32[INNER] subtract(m, b)
+        u = f32[N] dynamic-update-slice(x, e, one) {KEPT}""",
+    "at another place": f"m = f32[INNER] multiply(b, w)  u = f32[N] dynamic-update-slice(x, m, two) {KEPT}",
+    "what others read": """m = f32[INNER] multiply(b, w)  u = f32[N] dynamic-update-slice(x, m, one)
+        d = f32[INNER] subtract(b, c)  y = f32[N] dynamic-update-slice(v, d, one)""",
+}
+
+
+@pytest.mark.parametrize("size", [3, 9, 10, 19, 34, 66, 133, 1003])
+@pytest.mark.parametrize("name", STENCILS)
+def test_steps_of_stencils(name: str, size: int) -> None:
+    """What is replaced is read before, element by element, also where the last vectors overlap."""
+    text = STENCIL.replace("STEP", STENCILS[name]).replace("INNER", str(size - 2))
+    module = parse(text.replace("LAST", str(size - 1)).replace("[N]", f"[{size}]").replace(":N]", f":{size}]"))
+    random = np.random.default_rng(size)
+    x, v = (random_array(random, F32, (size,)) for _ in range(2))
+    with np.errstate(all="ignore"):
+        expected = xlapy.evaluate(module, x, v)
+    assert_same(xlapy.compile(module, xlapy.CompileOptions(verify=True))(x, v), expected)

@@ -51,7 +51,9 @@ __all__ = [
     "I16",
     "I32",
     "I64",
+    "NO_SCALES",
     "PTR",
+    "X86_SCALES",
     "IRType",
     "KernelBuilder",
     "Loop",
@@ -63,6 +65,9 @@ __all__ = [
 ]
 
 
+NO_SCALES = frozenset({1})
+X86_SCALES = frozenset({1, 2, 4, 8})
+
 LEAST_PART = 5_000
 """Characters of functions, 2 to 5 ms of work for LLVM, of which half a millisecond would come with every module."""
 
@@ -73,6 +78,7 @@ class Module:
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
     `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own.
+    `index_scales` are the factors of an index that an address has room for, whatever is there.
     `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
     own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it. If
     it `contracts`, sums of elements take in products as they are before they are rounded.
@@ -88,6 +94,7 @@ class Module:
             has_permute=target.has_permute,
             has_short_permute=target.has_short_permute,
             has_masks=target.is_avx512,
+            index_scales=X86_SCALES if target.is_x86 else NO_SCALES,
         )
 
     @classmethod
@@ -109,6 +116,7 @@ class Module:
         has_permute: bool = False,
         has_short_permute: bool = False,
         has_masks: bool = False,
+        index_scales: Set[int] = NO_SCALES,
     ) -> None:
         self.libraries: set[str] | None = None
         self.outlined: dict[str, OutlinedFunction] | None = None
@@ -119,6 +127,7 @@ class Module:
         self.has_permute = has_permute
         self.has_short_permute = has_short_permute
         self.has_masks = has_masks
+        self.index_scales = index_scales
         self._declarations: dict[str, str] = {}
         self._functions: dict[str, str] = {}
         self._tables: dict[str, str] = {}
@@ -293,6 +302,7 @@ class KernelBuilder(Control):
         is_quick: bool = False,
         calls_functions: bool = False,
         joins_offsets: bool = False,
+        hoists_addresses: bool = False,
         is_shared: bool = False,
     ) -> None:
         super().__init__(
@@ -301,6 +311,7 @@ class KernelBuilder(Control):
             is_quick=is_quick,
             calls_functions=calls_functions,
             joins_offsets=joins_offsets,
+            hoists_addresses=hoists_addresses,
         )
         self.name = name
         self.returns = returns

@@ -126,6 +126,8 @@ class Arithmetic(Conversions):
             joined = self._joined(operation, a, b)
             if joined is not None:
                 return joined
+            if self.hoists_addresses:
+                return self._term(operation, a, b)
         return self._shared(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", self._scope.barrier, (a, b))
 
     def _joined(self, operation: str, a: Value, b: Value) -> Value | None:
@@ -149,6 +151,60 @@ class Arithmetic(Conversions):
         moved = self._pure(I64, f"add i64 {base.text}, {amount.text}", base)
         self._offsets[moved.text] = (base, int(amount.constant or 0))
         return moved
+
+    def _term(self, operation: str, a: Value, b: Value) -> Value:
+        """A sum or product, of which it is remembered what it is made of."""
+        if operation == "mul" and b.constant is not None:
+            inner, factor, by = self._terms.get(a.text, ("", a, b))
+            if inner == "mul":
+                return self.mul(factor, int(b.constant) * int(by.constant or 0))
+        found = self._shared(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", self._scope.barrier, (a, b))
+        if operation == "add" or b.constant is not None:
+            self._terms[found.text] = (operation, a, b)
+        return found
+
+    def _split(self, value: Value) -> tuple[Value | None, Value]:
+        """An index as the sum of what does not change in the innermost loop that it changes in, if there is anything
+        to be had, and the rest: the first belongs in front of that loop, with the pointer that is moved by it."""
+        if self._scope.barrier >= value.scope.depth:
+            return None, value  # nothing moves out of here
+        if value.text not in self._parts:
+            self._parts[value.text] = self._parts_of(value)
+        return self._parts[value.text] or (None, value)
+
+    def _parts_of(self, value: Value) -> tuple[Value, Value] | None:
+        """The same for what has not been taken apart yet; None if it stays as it is."""
+        base, distance = self._offsets.get(value.text, (value, 0))
+        if distance:
+            front, rest = self._split(base)
+            return None if self._stays_whole(value, base) or front is None else (front, self.add(rest, distance))
+        if value.text not in self._terms:
+            return None
+        operation, a, b = self._terms[value.text]
+        before, inside = zip(*(self._split_at(term, value.scope.depth) for term in (a, b)), strict=True)
+        if self._stays_whole(value, a, b):
+            return None
+        if operation == "mul":
+            outer, inner = (None if part is None else self.mul(part, b) for part in (before[0], inside[0]))
+        else:
+            outer, inner = self._sum(*before), self._sum(*inside)
+        return None if outer is None or inner is None else (outer, inner)
+
+    def _split_at(self, term: Value, depth: int) -> tuple[Value | None, Value | None]:
+        """The parts of a term of what changes in a loop at this depth."""
+        return self._split(term) if term.scope.depth == depth else (term, None)
+
+    def _stays_whole(self, value: Value, *terms: Value) -> bool:
+        """Whether an index stays as written: something in it that changes where it changes is opaque."""
+        depth = value.scope.depth
+        if any(term.text in self._whole and term.scope.depth == depth for term in terms):
+            self._whole.add(value.text)
+        return value.text in self._whole
+
+    def _sum(self, part: Value | None, other: Value | None) -> Value | None:
+        if part is None or other is None:
+            return part or other
+        return self.add(part, other)
 
     def _fold_integer(self, operation: str, a: Value, b: Value) -> Value | None:
         """The result if it needs no instruction; `b` is constant."""
@@ -185,7 +241,9 @@ class Arithmetic(Conversions):
     def opaque(self, value: Value) -> Value:
         """The same integer, of which LLVM knows no more where it comes from: what is made of it stays as written."""
         text = f'call {value.type.text} asm "", "=r,0"({value.type.text} {value.text})'
-        return self._pure(value.type, text, value)
+        found = self._pure(value.type, text, value)
+        self._whole.add(found.text)
+        return found
 
     def add(self, a: Operand, b: Operand) -> Value:
         a, b = self._pair(a, b)

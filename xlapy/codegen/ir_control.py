@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xlapy.codegen.ir_memory import Memory
-from xlapy.codegen.ir_types import IRType, Operand, Scope, Value
+from xlapy.codegen.ir_types import I64, IRType, Operand, Value
 from xlapy_runtime.errors import InternalError
 
 Values = Value | Sequence[Value] | None
@@ -87,17 +87,29 @@ class Control(Memory):
         phis = scope.lines = self._new_chunk()
         scope.lines = self._new_chunk()
         index = self._named(first.type, scope)
+        if self.hoists_addresses and index.type is I64 and stride.constant is not None:
+            scope.multiples = {1: index}
         body = Loop(index, [self._named(value.type, scope) for value in initial])
         yield body
         if self._terminated:
             raise InternalError("the body of a counted loop cannot return")
         following = [self._value(value, old.type) for value, old in zip(body.next, body.values, strict=True)]
+        growing = [
+            (
+                multiple,
+                self.mul(first, factor),
+                self._result(I64, f"add i64 {multiple.text}, {int(stride.constant or 0) * factor}"),
+            )
+            for factor, multiple in scope.multiples.items()
+            if factor != 1
+        ]
         advanced = self._result(first.type, f"add nsw {first.type.text} {index.text}, {stride.text}")
         again = self._result(guard.type, f"icmp slt {first.type.text} {advanced.text}, {last.text}")
         latch = self._block
+        values = zip(body.values, initial, following, strict=True)
         phis += [
             self._phi(new, [(start, before), (update, latch)])
-            for new, start, update in zip([index, *body.values], [first, *initial], [advanced, *following], strict=True)
+            for new, start, update in [(index, first, advanced), *values, *growing]
         ]
         self._branch_if(again, head, done)
         self._close_scope()
@@ -136,11 +148,6 @@ class Control(Memory):
         preheader.append(f"  br label %{head}")
         self._start_block(done)
         return [Value(value.type, value.text, None, self._scope) for value in values]
-
-    def _named(self, type: IRType, scope: Scope) -> Value:
-        """A value whose instruction, a phi, is written when its inputs are known."""
-        self._names += 1
-        return Value(type, f"%v{self._names}", None, scope)
 
     def _phi(self, result: Value, inputs: Sequence[tuple[Value, str]]) -> str:
         pairs = ", ".join(f"[ {value.text}, %{block} ]" for value, block in inputs)

@@ -39,7 +39,8 @@ class Emitter:
     run fast: masks and other vectors of an integer come from memory, as LLVM makes such vectors lane by lane (those
     of floats are parts of instructions otherwise, and faster so), and elementary functions are called. If it
     `calls_functions`, the long ones of these are. If it `joins_offsets`, what is constant in a sum of integers is added
-    last, so that addresses are a few sums, each with many displacements."""
+    last, so that addresses are a few sums, each with many displacements. If it `hoists_addresses` besides, a pointer is
+    moved in front of a loop by what does not change in it."""
 
     def __init__(
         self,
@@ -49,17 +50,22 @@ class Emitter:
         is_quick: bool = False,
         calls_functions: bool = False,
         joins_offsets: bool = False,
+        hoists_addresses: bool = False,
     ) -> None:
         self.module = module
         self.is_quick = is_quick
         self.calls_functions = calls_functions
         self.joins_offsets = joins_offsets
+        self.hoists_addresses = hoists_addresses
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which
         self.bits: dict[str, tuple[str, Value]] = {}  # values that are only moved: their narrower type, and its bits
         self.ranges: dict[str, Range] = {}  # what is known of values
         self.products: dict[str, tuple[Value, Value]] = {}  # what values are products of that sums may take in
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
+        self._terms: dict[str, tuple[str, Value, Value]] = {}  # of what sums and products are made
+        self._parts: dict[str, tuple[Value, Value] | None] = {}  # what changes less often, and what changes in a loop
+        self._whole: set[str] = set()  # values that are not taken apart
         self._first_lanes: dict[str, Value] = {}  # masks of the first lanes, and how many these are
         self.has_fma = module.has_fma
         self.has_f16c = module.has_f16c
@@ -118,6 +124,13 @@ class Emitter:
     def lane_numbers(self, type: IRType) -> Value:
         """0, 1, 2, ... across the lanes of `type`."""
         return self.const_vector(type, range(type.lanes))
+
+    # Names
+
+    def _named(self, type: IRType, scope: Scope) -> Value:
+        """A value whose instruction, a phi, is written when its inputs are known."""
+        self._names += 1
+        return Value(type, f"%v{self._names}", None, scope)
 
     # Operands
 
@@ -276,13 +289,19 @@ class Emitter:
 
     def _body_text(self) -> str:
         text = "\n".join(line for chunk in (*self._chunks, *self._last_chunks) for line in chunk)
-        return self._without_unused_offsets(text) if self._offsets else text
+        return self._without_unused_offsets(text) if self._offsets or self._terms else text
 
     def _without_unused_offsets(self, text: str) -> str:
         """Sums of which only the parts were used, as parts of addresses, are gone."""
         uses = Counter(_NAME.findall(text))
-        unused = {f"  {name} =" for name in self._offsets if uses[name] == 1}
-        return "\n".join(line for line in text.split("\n") if line[: line.find("=") + 1] not in unused)
+        lines: list[str] = []
+        for line in reversed(text.split("\n")):
+            name = line[2 : line.find(" ", 2)]
+            if uses[name] == 1 and (name in self._offsets or name in self._terms):
+                uses.subtract(_NAME.findall(line))
+            else:
+                lines.append(line)
+        return "\n".join(reversed(lines))
 
 
 _NAME = re.compile(r"%v\d+")

@@ -26,12 +26,32 @@ class Memory(Arithmetic):
     def gep(self, pointer: Value, index: Operand, element_bytes: int = 1) -> Value:
         """`pointer` moved by `index` elements; a vector of indices gives a vector of pointers."""
         index = self._as_index(index)
-        offset = self.mul(index, element_bytes)
+        if self.hoists_addresses and index.type is I64:
+            outer, index = self._split(index)
+            if outer is not None:
+                pointer = self.gep(pointer, outer, element_bytes)
+            offset = self._offset(index, element_bytes)
+        else:
+            offset = self.mul(index, element_bytes)
         if offset.constant == 0 and offset.type.lanes == 1:
             return pointer
         if self.joins_offsets and offset.type.lanes == pointer.type.lanes == 1:
             return self._displaced(pointer, offset)
         return self._moved(pointer, offset)
+
+    def _offset(self, index: Value, factor: int) -> Value:
+        """`index` times `factor`. A multiple of a loop's index that no address has room for grows with the index."""
+        base, distance = self._offsets.get(index.text, (index, 0))
+        counted, times = base, factor
+        if base.text in self._terms:
+            operation, counted, by = self._terms[base.text]
+            times = factor * int(by.constant or 0) if operation == "mul" else 1
+        multiples = counted.scope.multiples
+        if times in self.module.index_scales or not multiples or counted.text != multiples[1].text:
+            return self.mul(index, factor)
+        if times not in multiples:
+            multiples[times] = self._named(I64, counted.scope)
+        return self.add(multiples[times], distance * factor)
 
     def _displaced(self, pointer: Value, offset: Value) -> Value:
         """`pointer` moved by an offset, of which what is constant comes last."""

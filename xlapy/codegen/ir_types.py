@@ -99,14 +99,16 @@ class Scope:
     """A stretch of structured code: a function body, a loop body or one arm of a branch.
 
     `lines` is where the next instruction of this scope goes. While a nested loop is open, that is the loop's preheader.
+    `multiples` are the index of a counted loop, by 1, and multiples of it that grow with it.
     """
 
-    __slots__ = ("barrier", "depth", "lines", "shared")
+    __slots__ = ("barrier", "depth", "lines", "multiples", "shared")
 
     def __init__(self, depth: int, barrier: int, lines: list[str]) -> None:
         self.depth = depth
         self.barrier = barrier
         self.lines = lines
+        self.multiples: dict[int, Value] = {}
         self.shared: dict[str, Value] = {}
 
 

@@ -21,6 +21,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 import xlapy_runtime.llvm_lock  # noqa: F401
+from xlapy.codegen.strength_reduction import strength_reduction
 from xlapy.codegen.target import Target
 from xlapy_runtime.errors import InternalError
 
@@ -35,21 +36,42 @@ full: LLVM's O2 pipeline; for scalar code that LLVM should vectorize and unroll 
 _HEADER_LINES = 1
 
 
-def emit_object(ir_text: str, target: Target, *, optimization: Optimization = "none", codegen_level: int = 1) -> bytes:
+def emit_object(
+    ir_text: str,
+    target: Target,
+    *,
+    optimization: Optimization = "none",
+    codegen_level: int = 1,
+    reduces_strength: bool = True,
+) -> bytes:
     """Position-independent object code of the module `ir_text`.
 
     `codegen_level` is LLVM's effort at instruction selection and register allocation. 0 keeps values in registers only
     inside a basic block: for glue, and for straight-line loop bodies if they must compile fast (80 vector operations:
     0.9 ms a kernel against 2.2 at level 1, run time within 4 %). 1 is for kernels; 2 and 3 compile 10 % longer and
-    were not faster on element-wise ones.
+    were not faster on element-wise ones. If it `reduces_strength`, LLVM looks for better addresses in loops (above 0).
     """
     with _backend(target, codegen_level) as backend, _optimized_module(ir_text, backend, optimization) as module:
-        return _object_code(backend.machine, module)
+        if codegen_level == 0:
+            return _object_code(backend.machine, module)
+        with strength_reduction(on=reduces_strength):
+            return _object_code(backend.machine, module)
 
 
-def emit_assembly(ir_text: str, target: Target, *, optimization: Optimization = "none", codegen_level: int = 1) -> str:
+def emit_assembly(
+    ir_text: str,
+    target: Target,
+    *,
+    optimization: Optimization = "none",
+    codegen_level: int = 1,
+    reduces_strength: bool = True,
+) -> str:
     """The same code as `emit_object` makes, to read."""
-    with _backend(target, codegen_level) as backend, _optimized_module(ir_text, backend, optimization) as module:
+    with (
+        _backend(target, codegen_level) as backend,
+        _optimized_module(ir_text, backend, optimization) as module,
+        strength_reduction(on=reduces_strength),
+    ):
         return str(backend.machine.emit_assembly(module))
 
 

@@ -241,6 +241,7 @@ class KernelLibrary:
             is_quick=is_quick,
             calls_functions=kernel.calls_functions,
             joins_offsets=True,
+            hoists_addresses=True,
             is_shared=True,
         )
 

@@ -245,4 +245,4 @@ def _prints_constants(plan: BufferPlan) -> bool:
 
 def assembly_of(text: str, target: Target, level: int = KERNEL_LEVEL) -> str:
     """The assembly of IR text, to read."""
-    return emit_assembly(text, target, codegen_level=level)
+    return emit_assembly(text, target, codegen_level=level, reduces_strength=False)

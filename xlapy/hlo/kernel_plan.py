@@ -31,7 +31,7 @@ each element. Its instructions are scheduled, fused and given memory like those 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -40,6 +40,7 @@ from xlapy.hlo.attributes import (
     NO_WINDOW_DIMENSION,
     ConvolutionDimensionNumbers,
     FusionKind,
+    SliceDimension,
     Window,
     WindowDimension,
 )
@@ -596,24 +597,24 @@ def is_read_at_own_index(parameter: Instruction, *, rows: bool) -> bool:
     return True
 
 
-def rereads(update_slice: Instruction, source: Instruction) -> bool:
+def rereads(update_slice: Instruction, source: Instruction, members: Container[Instruction] | None = None) -> bool:
     """`source` is the slice that a dynamic-update-slice writes, as it was, and each element of the update is made of
     that same element alone: the kernel may read it from the memory that it writes to.
 
-    Only members of the kernel may use `source`; whoever asks sees to that."""
+    Users that are no `members` of the kernel make no difference; None are all members."""
     update = update_slice.operands[1]
     is_same_place = (
-        source.opcode == "dynamic-slice"
+        source.opcode in _STARTS
         and source.operands[0] is update_slice.operands[0]
         and source.shape.dims == update.shape.dims
-        and all(map(_is_same_index, source.operands[1:], update_slice.operands[2:]))
+        and _STARTS[source.opcode](source, update_slice)
     )
     if not is_same_place or not is_row_major(source):
         return False
     pending, seen = [source], {source}
     while pending:
         for user in pending.pop().users:
-            if user is update_slice:
+            if user is update_slice or (members is not None and user not in members):
                 continue
             if not is_element_by_element(user, update.shape.size):
                 return False
@@ -621,6 +622,26 @@ def rereads(update_slice: Instruction, source: Instruction) -> bool:
                 seen.add(user)
                 pending.append(user)
     return True
+
+
+def _starts_where_known(source: Instruction, update_slice: Instruction) -> bool:
+    """A slice, each element of which is one behind the other."""
+    parts: tuple[SliceDimension, ...] = source.attributes["dimensions"]
+    starts = update_slice.operands[2:]
+    return all(
+        part.stride == 1 and is_kernel_constant(start) and int(start.attributes["literal"].scalar()) == part.start
+        for part, start in zip(parts, starts, strict=True)
+    )
+
+
+def _starts_where_it_does(source: Instruction, update_slice: Instruction) -> bool:
+    return all(map(_is_same_index, source.operands[1:], update_slice.operands[2:]))
+
+
+_STARTS: Mapping[str, Callable[[Instruction, Instruction], bool]] = MappingProxyType(
+    {"dynamic-slice": _starts_where_it_does, "slice": _starts_where_known}
+)
+"""Whether a slice of what is updated begins where the update does."""
 
 
 def _is_same_index(one: Instruction, other: Instruction) -> bool:

@@ -95,11 +95,14 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     first_column = batch_count + row_count
     rows = _Free(lhs, numbers.lhs_free(lhs.rank), result, tuple(range(batch_count, first_column)))
     columns = _Free(rhs, numbers.rhs_free(rhs.rank), result, tuple(range(first_column, result.rank)))
-    run_of_rows, run_of_columns = rows.longest_run(), columns.longest_run()
-    m, n = run_of_rows.size, run_of_columns.size
     batches = (lhs, numbers.lhs_batch), (rhs, numbers.rhs_batch), (result, tuple(range(batch_count)))
     own = _first_of_one_stride(batches)
     count = math.prod(result.dims[own:batch_count])
+    close = _has_neighbours(lhs, numbers.lhs_contracting), _has_neighbours(rhs, numbers.rhs_contracting)
+    run_of_rows, run_of_columns = rows.longest_run(is_close=close[0]), columns.longest_run(is_close=close[1])
+    if count * run_of_rows.size * run_of_columns.size * depth < LEAST_RUN_WORK:
+        run_of_rows, run_of_columns = rows.longest_run(is_close=True), columns.longest_run(is_close=True)
+    m, n = run_of_rows.size, run_of_columns.size
     if m * n * depth <= SMALL_MATRIX_WORK or count * m * n * depth < SMALLEST_WORK:
         return None
     is_whole = (m, n) == (rows.size, columns.size)
@@ -126,6 +129,15 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     return MatrixProduct(kind, known | counts, (*_repetitions(batches, own), *around))
 
 
+LEAST_CLOSE_RUN = 16
+"""Elements side by side in memory that are worth more than a longer run of others."""
+
+
+def _has_neighbours(shape: Shape, dims: Sequence[int]) -> bool:
+    """Elements next to each other along one of `dims` are so in memory."""
+    return any(shape.strides()[dim] == 1 and shape.dims[dim] > 1 for dim in dims)
+
+
 class _Skip(Record):
     """A dimension outside of a run: bytes to the next position of the operand, and of the result."""
 
@@ -146,11 +158,21 @@ class _Free(Record):
     def size(self) -> int:
         return math.prod(self.shape.dims[dim] for dim in self.dims)
 
-    def longest_run(self) -> _Free:
-        """The neighbours among them that have one stride in operand and result, and most elements; the last of such."""
+    def longest_run(self, *, is_close: bool) -> _Free:
+        """The neighbours among them that have one stride in operand and result, and most elements; the last of such.
+
+        Of a matrix that `is_close`, neighbours along the depth are neighbours in memory. Of others they should be along
+        the run, if that is not too short: else each element is fetched from a line of its own."""
         count = len(self.dims)
         runs = [self._part(first, end) for first in range(count + 1) for end in range(first, count + 1)]
-        return max((run for run in runs if run.has_one_stride), key=lambda run: (run.size, run.dims))
+        return max(
+            (run for run in runs if run.has_one_stride),
+            key=lambda run: (not is_close and run.size >= LEAST_CLOSE_RUN and run.has_neighbours, run.size, run.dims),
+        )
+
+    @property
+    def has_neighbours(self) -> bool:
+        return _has_neighbours(self.shape, self.dims)
 
     @property
     def has_one_stride(self) -> bool:

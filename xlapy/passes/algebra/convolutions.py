@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, SliceDimension, Window
+from xlapy.hlo.attributes import (
+    ConvolutionDimensionNumbers,
+    DotDimensionNumbers,
+    PaddingDimension,
+    SliceDimension,
+    Window,
+)
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import has_features_in_lanes
+from xlapy.hlo.literal import Literal
 from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
@@ -350,22 +357,38 @@ def places_beside_few_features(
     if not _has_idle_lanes(root, x, y, numbers, window):
         return None
     *outer, part = window.dimensions
-    axis, feature = numbers.kernel_spatial[-1], numbers.kernel_output_feature
+    feature = numbers.kernel_output_feature
     features, places = y.shape.dims[feature], part.size
-    moved = [dim for dim in range(y.shape.rank) if dim not in (axis, feature)]
-    apart = new.transpose(y, permutation=(*moved, axis, feature))
-    lines = [*y.shape.dims]
-    lines[axis], lines[feature] = 1, places * features
+    *outside, axis = numbers.kernel_spatial
+    apart = new.transpose(y, permutation=(*outside, numbers.kernel_input_feature, axis, feature))
+    lines = [*(y.shape.dims[dim] for dim in (*outside, numbers.kernel_input_feature)), places * features]
+    lines.insert(len(outside), 1)
     line = numbers.output_spatial[-1]
     positions, reach = root.shape.dims[line], (places - 1) * part.window_dilation
     dims = [*root.shape.dims]
     dims[line], dims[numbers.output_feature] = positions + reach, places * features
-    products = new.op(
+    of_line = replace(part, size=1, window_dilation=1)
+    if not outer:  # a dot, of which the products are padded
+        dims[line] = x.shape.dims[numbers.input_spatial[-1]]
+        of_line = replace(of_line, padding_low=0, padding_high=0)
+    products: Value = new.op(
         "convolution",
         [x, new.reshaped(apart, lines)],
         shape=Shape.array(root.shape.type, dims),
-        **{**root.attributes, "window": Window((*outer, replace(part, size=1, window_dilation=1)))},
+        **{
+            **root.attributes,
+            "window": Window((*outer, of_line)),
+            "dimension_numbers": _with_kernel(
+                numbers, (*numbers.kernel_spatial, numbers.kernel_input_feature, feature)
+            ),
+        },
     )
+    if not outer:
+        edges = [PaddingDimension()] * root.shape.rank
+        edges[line] = PaddingDimension(part.padding_low, part.padding_high)
+        zero = new.op("constant", literal=Literal(root.shape.type.dtype.type(0)))
+        products = new.pad(products, zero, dimensions=tuple(edges))
+        dims[line] = positions + reach
     total: Value | None = None
     for place in range(places):
         kept = [SliceDimension(0, size) for size in dims]
@@ -375,6 +398,12 @@ def places_beside_few_features(
         summand = new.slice(products, dimensions=tuple(kept))
         total = summand if total is None else new.add(total, summand)
     return total
+
+
+def _has_places_in_front(numbers: ConvolutionDimensionNumbers, last: int) -> bool:
+    """The kernel has the places of a line, then features of the input, then those of the result."""
+    order = numbers.kernel_spatial[-1], numbers.kernel_input_feature, numbers.kernel_output_feature
+    return order == (last - 2, last - 1, last)
 
 
 def _has_idle_lanes(
@@ -387,12 +416,12 @@ def _has_idle_lanes(
     last = root.shape.rank - 1
     is_suited = (
         groups == 1
-        and numbers.output_feature == numbers.input_feature == numbers.kernel_output_feature == last
-        and (numbers.kernel_spatial[-1], numbers.kernel_input_feature) == (last - 2, last - 1)
+        and numbers.output_feature == numbers.input_feature == last
+        and (_has_places_in_front(numbers, last) or (last == 2 and spread_product(root) is None))
         and x.shape.type == y.shape.type == root.shape.type
         and root.shape.type.name in ("f32", "f64", "s32", "s64")
     )
-    part, features = window.dimensions[-1], y.shape.dims[last]
+    part, features = window.dimensions[-1], y.shape.dims[numbers.kernel_output_feature]
     is_plain = part.stride == 1 and part.base_dilation == 1
     has_room = part.size > 1 and features * part.size <= FEW_LANES
     inputs = y.shape.dims[numbers.kernel_input_feature]

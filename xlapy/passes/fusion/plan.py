@@ -87,9 +87,25 @@ class Group:
         """The kernel writes to the memory of `operand`, so it should not read there."""
         return self.updates_in_place and _storage(operand) is _storage(self.root.operands[0])
 
+    def reads_at_other_places(self, update: Instruction) -> int:
+        """How many arrays `update`, if it is made here, needs of what the kernel writes to, as a step of a stencil
+        does: each would have to be stored first."""
+        members, pending, reading = {update}, [update], []
+        while pending and len(members) <= MOST_FOLLOWED:
+            instruction = pending.pop()
+            if not is_element_op(instruction):
+                continue
+            if any(map(self.overwrites, instruction.operands)):
+                reading.append(instruction)
+                continue
+            following = [operand for operand in instruction.operands if operand not in members]
+            members.update(following)
+            pending += following
+        return sum(not rereads(self.root, instruction, members) for instruction in reading)
+
     def rereads(self, producer: Instruction) -> bool:
         """The kernel reads by `producer` what it is about to write, each element at its own place."""
-        return all(user in self.maps for user in _all_users(producer, self.root)) and rereads(self.root, producer)
+        return rereads(self.root, producer, self.maps)
 
     def readers_of(self, producer: Instruction) -> list[Instruction]:
         """The members that read `producer`, which may have thousands of users elsewhere."""
@@ -147,18 +163,6 @@ class Group:
         for operand in member.operands:
             if not is_kernel_constant(operand):
                 self.inputs.setdefault(operand)
-
-
-def _all_users(producer: Instruction, last: Instruction) -> set[Instruction]:
-    """What is made of `producer`, up to `last`; at most so many that a kernel could hold them."""
-    found: set[Instruction] = set()
-    pending = [producer]
-    while pending and len(found) <= MOST_FOLLOWED:
-        for user in pending.pop().users:
-            if user not in found:
-                found.add(user)
-                pending.extend([user] if user is not last else [])
-    return found
 
 
 MOST_FOLLOWED = 64
@@ -312,6 +316,8 @@ class FusionPlan:
             if not all(group.takes(user, position) for group in groups):
                 return f"{user.name} ({user.opcode}) reads operand {position} from memory"
         for group in groups:
+            if group.updates_in_place and user is group.root and group.reads_at_other_places(producer) > 1:
+                return f"{group.root.name} would wait for several copies of what it updates"
             if any(group.overwrites(operand) for operand in producer.operands) and not group.rereads(producer):
                 return f"{group.root.name} could not update {group.root.operands[0].name} in place"
         return ""
