@@ -170,8 +170,16 @@ MOST_FOLLOWED = 64
 
 def _is_joined_for_itself(columns: Instruction) -> bool:
     """Columns are many, and what reads them would choose among them, lane by lane."""
-    chooses = all(Trait.ELEMENTWISE in user.spec.traits or user.opcode in FOLDS for user in columns.users)
+    chooses = all(
+        Trait.ELEMENTWISE in user.spec.traits or user.opcode in FOLDS or _puts_in_line(user, columns)
+        for user in columns.users
+    )
     return chooses and columns.shape.size >= LEAST_JOINED
+
+
+def _puts_in_line(user: Instruction, columns: Instruction) -> bool:
+    """The elements of a row and of the next one become neighbours, as the halves of a scan do."""
+    return user.opcode == "reshape" and user.shape.dims[-1:] != columns.shape.dims[-1:]
 
 
 LEAST_JOINED = 4096  # elements
