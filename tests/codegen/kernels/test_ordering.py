@@ -204,7 +204,7 @@ def test_many_keys_are_compared_at_once(count: int) -> None:
     region = sort_of(in_turn(*[ascending] * count), *[np.int32] * count).called[0]
     assert (first_of_several(region.root) is not None) == (2 <= count <= MOST_KEYS)
     columns = RANDOM.integers(0, 2, size=(count, 40)).astype(np.int32)
-    check_native(lambda *columns: sorted_by(in_turn(*[ascending] * count))(*columns), *columns)
+    check_native(sorted_by(in_turn(*[ascending] * count)), *columns)
 
 
 def test_choices_that_many_ways_lead_to_are_looked_at_once() -> None:
