@@ -196,9 +196,7 @@ class Array:
     def _load_uniform(self, k: KernelBuilder, offset: Coordinate, mask: Value | None) -> Element:
         start = offset.start
         if mask is not None:
-            if mask.type.lanes > 1:  # some lane may be valid: reading element 0 for the others is harmless
-                mask = k.horizontal(k.or_, mask)
-            start = k.select(mask, start, 0)
+            start = k.select(k.selects_any(mask), start, 0)  # reading element 0 where no lane is valid is harmless
         width = memory_type(self.shape.type).bytes
         count = 2 if self.shape.type.is_complex else 1
         pointer = self._place(k, start, width * count)
