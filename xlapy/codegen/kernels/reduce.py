@@ -69,6 +69,10 @@ LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not l
 
 FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or rows short
 
+MOST_BESIDE = 4  # elements of a last dimension, of each of which there is a vector
+
+LEAST_FOLDED_BESIDE = 16  # elements for which it pays that results are stored one by one
+
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
 
@@ -90,6 +94,12 @@ class ReducePlan(Record):
     asks_ahead: bool = True  # what will be read is fetched
     rows: int = 1  # across lanes, that are folded at a time onto values in a cache: see `wide_blocks`
     joined: tuple[int, ...] = ()  # short dimensions of what is joined there: each position has code of its own
+    beside: int = -1  # the last dimension, if it is that short; then lanes lie across the one before it
+
+    @property
+    def along(self) -> int:
+        """The dimension that lanes lie across, if they do."""
+        return next(dim for dim in reversed(self.kept) if self.input_shape.dims[dim] > 1 and dim != self.beside)
 
     @property
     def input_shape(self) -> Shape:
@@ -126,24 +136,28 @@ def plan_reduce(
     along = choice is not None or (combiner is not None and last in folded)
     wide = [dim for dim in kept if shape.dims[dim] > 1]
     across = bool(wide) and not along and (last in kept or shape.dims[wide[-1]] >= LEAST_GATHERED)
+    beside = wide.pop() if across and last in kept and _is_beside(shape.dims, wide, folded, lanes) else -1
     size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
     in_order = across and is_found_in_order(reduce, target)
     widths = WIDE_ACCUMULATORS[in_order:] if combiner is not None and last in kept else ()
     vectors = (
-        _vectors_of_choice(size, lanes, target)
+        1
+        if beside >= 0
+        else _vectors_of_choice(size, lanes, target)
         if choice is not None
         else _vectors(size, lanes, members, target, wide=widths, groups=units // max(size, 1))
         if across
         else _vectors_along(members, is_fetched=operand_bytes > target.l2_bytes)
     )
-    row_bytes = size * shape.type.bytes if across and last in kept else 0
+    row_bytes = size * shape.type.bytes if across and last in kept and beside < 0 else 0
     rows = _rows_of_memory(reduce, members, row_bytes, operand_bytes, target)
     if rows > 1:
         vectors = _vectors_of_memory(reduce, size, lanes, units // size)
     if across:
-        units = units // max(size, 1) * _blocks(size, lanes * vectors)
+        neighbours = size * (shape.dims[beside] if beside >= 0 else 1)
+        units = units // max(neighbours, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
     combiner = combiner if along else None
     return ReducePlan(
@@ -162,7 +176,17 @@ def plan_reduce(
         asks_ahead=target.asks_ahead or (across and rows == 1),
         rows=rows,
         joined=_short_joins(reduce, folded, inputs) if len(members) <= MOST_WORK_PER_ROW else (),
+        beside=beside,
     )
+
+
+def _is_beside(dims: Sequence[int], wide: Sequence[int], folded: Sequence[int], lanes: int) -> bool:
+    """Whether the last dimension has so few elements, as those of points in space, that lanes better lie across the one
+    before it: what is the same for all of the few is computed once, and they fill no vector."""
+    *_, before, last = (0, *wide) if len(wide) > 1 else (0, 0, 0)
+    is_next = 0 <= before < last and all(dims[dim] == 1 for dim in range(before + 1, last))
+    is_long = math.prod(dims[dim] for dim in folded) >= LEAST_FOLDED_BESIDE
+    return is_next and is_long and dims[last] <= MOST_BESIDE < lanes <= dims[before]
 
 
 def _short_joins(reduce: Instruction, folded: Sequence[int], inputs: Callable[[Instruction], bool]) -> tuple[int, ...]:
@@ -299,10 +323,10 @@ def _block_of(k: KernelBuilder, plan: ReducePlan, unit: Value) -> tuple[int, Val
     """The dimension along which results lie side by side, the number of a unit's block along it, and where the unit is
     in the other dimensions that are kept."""
     dims, scalar = plan.input_shape.dims, Indexing(k, 1)
-    last = next(dim for dim in reversed(plan.kept) if dims[dim] > 1)
-    row, block = scalar.divide(Coordinate(unit), _blocks(dims[last], plan.lanes * plan.vectors))
-    outer = [dim for dim in plan.kept if dim != last]
-    return last, block.start, dict(zip(outer, scalar.delinearize(row, [dims[dim] for dim in outer]), strict=True))
+    row, block = scalar.divide(Coordinate(unit), _blocks(dims[plan.along], plan.lanes * plan.vectors))
+    outer = [dim for dim in plan.kept if dim not in (plan.along, plan.beside)]
+    places = dict(zip(outer, scalar.delinearize(row, [dims[dim] for dim in outer]), strict=True))
+    return plan.along, block.start, places
 
 
 def _across(
@@ -317,9 +341,13 @@ def _across(
     last, block, positions = _block_of(k, plan, unit)
     width, vector = plan.lanes * plan.vectors, Indexing(k, plan.lanes)
     start = k.smin(k.mul(block, width), plan.input_shape.dims[last] - width)
-    columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
+    neighbours = [{last: vector.along_lanes(k.add(start, number * plan.lanes))} for number in range(plan.vectors)]
+    few = plan.input_shape.dims[plan.beside] if plan.beside >= 0 else 0
+    columns = [
+        {**column, plan.beside: vector.constant(number)} for column in neighbours for number in range(few)
+    ] or neighbours
     inner = next((dim for dim in reversed(plan.folded) if plan.input_shape.dims[dim] > 1), None)
-    if inner is not None:
+    if inner is not None and plan.beside < 0:
         arrays = fetched_by_rows(arrays, plan.input_shape.dims, inner, width)
     combine = lane_fold(k, plan.computation, in_order=plan.in_order)
     initial = [splat(k, init, plan.lanes) for _ in columns for init in combine.start(inits)]
@@ -329,14 +357,14 @@ def _across(
         following: list[Element] = []
         count = len(inits)
         for number, column in enumerate(columns):
-            index = _input_index(plan, {**positions, **folded, last: column})
+            index = _input_index(plan, {**positions, **folded, **column})
             elements = graph.values([(operand, index) for operand in _inputs(plan)])
             following += combine.step(running[number * count : (number + 1) * count], elements)
         return [splat(k, element, plan.lanes) for element in following]
 
     results = _fold(k, plan, plan.folded, initial, body)
     for number, column in enumerate(columns):
-        index = _result_index(plan, {**positions, last: column})
+        index = _result_index(plan, {**positions, **column})
         own = combine.finish(results[number * len(inits) : (number + 1) * len(inits)])
         store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
