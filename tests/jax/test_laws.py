@@ -133,6 +133,11 @@ PROGRAMS = {
         (np.ones((64, 32), np.float32), np.ones((64, 32), np.float32)),
         "dot-of-batches-alone",
     ),
+    "gradient of pairs": Program(
+        jax.grad(lambda x: (x[::2] * x[1::2]).sum()),
+        (X,),
+        "sum-of-interleaved-pads",
+    ),
     "shades of grey": Program(
         lambda image, weights: (image.astype(np.float32) @ weights).astype(np.uint8),
         (np.ones((16, 16, 3), np.uint8), np.ones(3, np.float32)),

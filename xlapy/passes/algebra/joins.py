@@ -57,6 +57,53 @@ def pad_of_same_number(root: Instruction, x: Instruction, y: Instruction) -> Val
     return new.broadcast(y, shape=root.shape, dimensions=()) if same and not root.shape.is_scalar else None
 
 
+@LAWS.law(P.add(x, P.pad(y, P.number(0), dimensions=p)))
+def sum_of_interleaved_pads(root: Instruction, p: Paddings) -> Value | None:
+    """pad(x, 0) + pad(y, 0) -> interleave(x + 0, y + 0), where one has its elements in the gaps of the other
+
+    The gradient of what takes every second element, and the others; so of more of them. A sum of -0 and 0 is 0."""
+    stretched = [dim for dim, part in enumerate(p) if part.interior]
+    if len(stretched) != 1:
+        return None
+    (dim,) = stretched
+    count = p[dim].interior + 1
+    parts = _parts_of_sum(root, dim, count)
+    if parts is None:
+        return None
+    dims = parts[0].shape.dims
+    columns = (*dims[: dim + 1], 1, *dims[dim + 1 :])
+    terms = [new.add(part, new.number(0, like=part)) for part in parts]
+    joined = new.concatenate(*(new.reshaped(term, columns) for term in terms), dimension=dim + 1)
+    return new.reshaped(joined, root.shape.dims)
+
+
+MOST_INTERLEAVED = 4
+
+
+def _parts_of_sum(root: Instruction, dim: int, count: int) -> list[Instruction] | None:
+    """The arrays that are padded with zeros between their elements and added, in the order in which theirs follow each
+    other along a dimension; None if these are not all elements of the sum."""
+    if count > MOST_INTERLEAVED:
+        return None
+    parts: dict[int, Instruction] = {}
+    pending = [root]
+    while pending:
+        term = pending.pop()
+        if term.opcode == "add" and (term is root or term.sole_user is not None):
+            pending.extend(term.operands)
+            continue
+        if term.opcode != "pad" or number_of(term.operands[1]) != 0:
+            return None
+        paddings: Paddings = term.attributes["dimensions"]
+        edge = paddings[dim]
+        is_plain = all(part == PaddingDimension() for other, part in enumerate(paddings) if other != dim)
+        fills_gaps = edge.interior == edge.low + edge.high == count - 1 and 0 <= edge.low < count
+        if not is_plain or not fills_gaps or edge.low in parts or not term.operands[0].shape.size:
+            return None
+        parts[edge.low] = term.operands[0]
+    return [parts[low] for low in range(count)] if len(parts) == count else None
+
+
 @LAWS.law(P.concatenate(xs.rest, dimension=d))
 def concatenate_of_same_number(root: Instruction, xs: tuple[Instruction, ...]) -> Value | None:
     """concatenate(broadcast(y), broadcast(y)) -> broadcast(y), for a number y"""
