@@ -229,22 +229,28 @@ def size_of_static_dimension(root: Instruction, x: Instruction, d: int) -> Value
 
 @LAWS.law(P.reshape(y))
 def reshape_around_elementwise(root: Instruction, y: Instruction) -> Value | None:
-    """reshape(f(reshape(x), number)) -> f(x, number), where x has the dimensions of the result"""
+    """reshape(f(reshape(x), number)) -> f(x, number), where x has the dimensions of the result; also of several f"""
     return _undone(root, y, lambda operand: operand.opcode == "reshape")
 
 
 @LAWS.law(P.transpose(y, permutation=p))
 def transpose_around_elementwise(root: Instruction, y: Instruction, p: Dims) -> Value | None:
-    """transpose(f(transpose(x, p⁻¹), number), p) -> f(x, number)"""
+    """transpose(f(transpose(x, p⁻¹), number), p) -> f(x, number); also of several f"""
     back = tuple(p.index(dim) for dim in range(len(p)))
     return _undone(root, y, lambda operand: operand.opcode == "transpose" and operand.attributes["permutation"] == back)
 
 
-def _undone(root: Instruction, value: Instruction, is_movement: Callable[[Instruction], bool]) -> Value | None:
+MOST_AROUND = 8  # element-wise instructions in a row, between two movements
+
+
+def _undone(
+    root: Instruction, value: Instruction, is_movement: Callable[[Instruction], bool], most: int = MOST_AROUND
+) -> Value | None:
     """An element-wise instruction on what its operands were before a movement that `root` undoes."""
-    if Trait.ELEMENTWISE not in value.spec.traits or value.sole_user is None or value.called:
+    if not most or Trait.ELEMENTWISE not in value.spec.traits or value.sole_user is None or value.called:
         return None
     operands: list[Value] = []
+    moved = False
     for operand in value.operands:
         number = number_of(operand)
         if operand.shape.is_scalar:
@@ -253,8 +259,12 @@ def _undone(root: Instruction, value: Instruction, is_movement: Callable[[Instru
             operands.append(new.filled(number, operand.shape.with_dims(root.shape.dims)))
         elif is_movement(operand) and operand.operands[0].shape.dims == root.shape.dims:
             operands.append(operand.operands[0])
+            moved = True
         else:
-            return None
+            before = _undone(root, operand, is_movement, most - 1)
+            if before is None:
+                return None
+            operands.append(before)
+            moved = True
     shape = value.shape.with_dims(root.shape.dims) if value.spec.takes_result else None
-    moved = any(not isinstance(operand, new.New) and not operand.shape.is_scalar for operand in operands)
     return new.op(value.opcode, operands, shape=shape, **value.attributes) if moved else None

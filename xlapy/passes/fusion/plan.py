@@ -170,8 +170,10 @@ MOST_FOLLOWED = 64
 
 def _is_joined_for_itself(columns: Instruction) -> bool:
     """Columns are many, and what reads them would choose among them, lane by lane."""
-    chooses = all(Trait.ELEMENTWISE in user.spec.traits or user.opcode in FOLDS for user in columns.users)
-    return chooses and columns.shape.size >= LEAST_JOINED
+    if columns.shape.size < LEAST_JOINED:
+        return False
+    readers = [i for user in columns.users for i in (user.users if user.opcode == "reshape" else (user,))]
+    return all(Trait.ELEMENTWISE in reader.spec.traits or reader.opcode in FOLDS for reader in readers)
 
 
 LEAST_JOINED = 4096  # elements
