@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
@@ -111,15 +111,27 @@ def _composed(first: SliceDimension, then: SliceDimension) -> SliceDimension:
     return SliceDimension(start, start + (count - 1) * stride + 1, stride)
 
 
-@LAWS.law(P.slice(P.concatenate(xs.rest, dimension=d), dimensions=s))
-def slice_of_concatenate(xs: tuple[Instruction, ...], d: int, s: tuple[SliceDimension, ...]) -> Value | None:
-    """slice(concatenate(..., x, ...)) -> slice(x), where it lies within x"""
+@LAWS.law(P.slice(x.where(P.concatenate(xs.rest, dimension=d)), dimensions=s))
+def slice_of_concatenate(x: Instruction, d: int, s: tuple[SliceDimension, ...]) -> Value | None:
+    """slice(concatenate(..., x, ...)) -> slice(x), where it lies within x, of the innermost one that is nested"""
+    part, inner = x, s[d]
+    while part.opcode == "concatenate" and part.attributes["dimension"] == d:
+        found = _part_around(part.operands, d, inner)
+        if found is None:
+            break
+        part, inner = found
+    return None if part is x else new.slice(part, dimensions=(*s[:d], inner, *s[d + 1 :]))
+
+
+def _part_around(
+    parts: Sequence[Instruction], dimension: int, wanted: SliceDimension
+) -> tuple[Instruction, SliceDimension] | None:
+    """The part that the wanted positions of a concatenation lie in, and where."""
     begin = 0
-    for part in xs:
-        end = begin + part.shape.dims[d]
-        if begin <= s[d].start and s[d].limit <= end:
-            inner = SliceDimension(s[d].start - begin, s[d].limit - begin, s[d].stride)
-            return new.slice(part, dimensions=(*s[:d], inner, *s[d + 1 :]))
+    for part in parts:
+        end = begin + part.shape.dims[dimension]
+        if begin <= wanted.start and wanted.limit <= end:
+            return part, SliceDimension(wanted.start - begin, wanted.limit - begin, wanted.stride)
         begin = end
     return None
 
