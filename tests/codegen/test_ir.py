@@ -772,6 +772,20 @@ def test_constants_in_addresses_come_last() -> None:
     assert y[0] == 7 + 12 + 6 * 10
 
 
+def test_whether_any_lane_is_selected_is_known_of_the_first_ones() -> None:
+    module = Module()
+    with KernelBuilder(module, "f", [("x", PTR), ("y", PTR), ("n", I64)], None) as k:
+        mask = k.first_lanes(k.parameters["n"], 8)
+        other = k.compare("gt", k.load(k.parameters["x"], I64.with_lanes(8)), 0)
+        for place, selected in enumerate((mask, other)):
+            k.store(k.gep(k.parameters["y"], place, I64.bytes), k.zext(k.selects_any(selected), I64))
+    assert module.text().count(" or ") == 3  # of the other one: halves, and halves of these
+    for first, count in ((-1, 0), (5, 3)):
+        x, y = np.array([-1] * 7 + [first]), np.full(2, -1)
+        Compiled(module.text()).call("f", x, y, count)
+        assert y.tolist() == [count > 0, first > 0]
+
+
 @pytest.mark.parametrize(("scales", "products"), [(NO_SCALES, 0), (X86_SCALES, 1)])
 def test_pointers_are_moved_in_front_of_loops(scales: Set[int], products: int) -> None:
     """By all that does not change in them, so that an address in a loop is a pointer and an index, or a multiple of it

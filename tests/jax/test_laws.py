@@ -139,6 +139,16 @@ PROGRAMS = {
         (np.ones((64, 32), np.float32), np.ones((64, 32), np.float32)),
         "dot-of-batches-alone",
     ),
+    "gradient of pairs": Program(
+        jax.grad(lambda x: (x[::2] * x[1::2]).sum()),
+        (X,),
+        "add-interleaved",
+    ),
+    "gradient of triples": Program(
+        jax.grad(lambda x: (x[::3] * x[1::3] * x[2::3]).sum()),
+        (np.ones((6, 4), np.float32),),
+        "add-several-interleaved",
+    ),
     "shades of grey": Program(
         lambda image, weights: (image.astype(np.float32) @ weights).astype(np.uint8),
         (np.ones((16, 16, 3), np.uint8), np.ones(3, np.float32)),

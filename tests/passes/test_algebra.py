@@ -47,6 +47,19 @@ def test_arrays_that_are_joined_one_at_a_time_are_joined_at_once() -> None:
     assert step.counts["concatenate-nested"] == 1
 
 
+def test_columns_that_are_joined_again_are_found_at_once() -> None:
+    """The first column is joined to the others, hundreds of times, where each is behind all the joins before it."""
+    lines = ["x = f32[2,3] parameter(0)", "c0 = f32[2,3] negate(x)"]
+    for n in range(1, 200):
+        lines.append(f"s{n} = f32[2,1] slice(c{n - 1}), slice={{[0:2], [0:1]}}")
+        lines.append(f"c{n} = f32[2,{n + 3}] concatenate(c{n - 1}, s{n}), dimensions={{1}}")
+    module = parse(f"ENTRY e {{ {' '.join(lines)} }}".replace("c199 =", "ROOT c199 ="))
+    step = AlgebraicSimplification()
+    step.run(module)
+    assert step.counts["slice-of-concatenate"] == 198
+    assert len(module.entry.root.operands) == 200
+
+
 def test_a_law_can_be_switched_off() -> None:
     case = next(case for case in CASES if "negations" in case.title)
     step = AlgebraicSimplification(disabled=frozenset({"negate-twice"}))

@@ -94,8 +94,8 @@ class Array:
             loaded = self._load_neighbours(k, first, ix.lanes, None if mask is None else turn(mask))
             parts = [moved(k, turn, part) for part in parts_of(loaded)]
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
-        if offset.vector is None and mask is None and self._may_be_picked(offset.step, ix.lanes):
-            return self._load_strided(ix, offset)
+        if offset.vector is None and self._may_be_picked(offset.step, ix.lanes) and self._may_be_masked(k, mask):
+            return self._load_strided(ix, offset, mask)
         if mask is None and self._fits_registers(ix, offset, index):
             return self._picked(ix, offset)
         return self._gather(ix, offset, mask)
@@ -196,9 +196,7 @@ class Array:
     def _load_uniform(self, k: KernelBuilder, offset: Coordinate, mask: Value | None) -> Element:
         start = offset.start
         if mask is not None:
-            if mask.type.lanes > 1:  # some lane may be valid: reading element 0 for the others is harmless
-                mask = k.horizontal(k.or_, mask)
-            start = k.select(mask, start, 0)
+            start = k.select(k.selects_any(mask), start, 0)  # reading element 0 where no lane is valid is harmless
         width = memory_type(self.shape.type).bytes
         count = 2 if self.shape.type.is_complex else 1
         pointer = self._place(k, start, width * count)
@@ -240,16 +238,28 @@ class Array:
         element."""
         return 1 < step <= min(MOST_STRIDE, lanes + 1) and not self.shape.type.is_complex
 
-    def _load_strided(self, ix: Indexing, offset: Coordinate) -> Value:
+    def _may_be_masked(self, k: KernelBuilder, mask: Value | None) -> bool:
+        """Whether vectors that lanes are picked from are loaded in one go if only some lanes are wanted. Where masks
+        have registers of their own, lanes are gathered in one go, too."""
+        is_wide = memory_type(self.shape.type).bits >= I32.bits
+        return mask is None or (is_wide and k.module.has_short_permute and not k.has_masks)
+
+    def _load_strided(self, ix: Indexing, offset: Coordinate, mask: Value | None) -> Value:
         """Every second (third ...) element: whole vectors side by side, the last one ending with the last lane's
         element, and the lanes picked out of them."""
         k, lanes, step = ix.k, ix.lanes, offset.step
         starts = [number * lanes for number in range(step - 1)] + [step * (lanes - 1) - (lanes - 1)]
         chosen: Value | None = None
         for number, start in enumerate(starts):
-            part = self._load_neighbours(k, ix.add(offset, start), lanes, None)
-            assert isinstance(part, Value)
             own = [lane for lane in range(lanes) if min(lane * step // lanes, step - 1) == number]
+            wanted: Value | None = None
+            if mask is not None:
+                lane_of = {lane * step - start: lane for lane in own}
+                signs = k.sext(mask, I32)
+                order = [lane_of.get(place, lanes) for place in range(lanes)]
+                wanted = k.compare("lt", k.shuffle(signs, k.const(signs.type, 0), order), 0)
+            part = self._load_neighbours(k, ix.add(offset, start), lanes, wanted)
+            assert isinstance(part, Value)
             order = [lanes + lane * step - start if lane in own else lane for lane in range(lanes)]
             pick = partial(k.shuffle, lanes=order)
             chosen = moved(k, pick, part if chosen is None else chosen, part)

@@ -141,6 +141,11 @@ class Memory(Arithmetic):
         self._first_lanes[mask.text] = count
         return mask
 
+    def selects_any(self, mask: Value) -> Value:
+        """Whether a mask, or a condition, selects anything."""
+        count = self._first_lanes.get(mask.text)
+        return self.horizontal(self.or_, mask) if count is None else self.compare("gt", count, 0)
+
     def _by_way_of_stack(self, type: IRType, mask: Value) -> Value | None:
         """How many first lanes the mask selects, if they had better be copied: of lanes that no instruction masks, LLVM
         makes a branch each, which takes it ten times as long as all the rest."""

@@ -134,6 +134,8 @@ class KernelLibrary:
                 attributes=self._attributes(is_quick=plan.is_quick, is_light=plan.is_light),
                 hoists_constants=plan.is_light,
                 is_quick=plan.is_quick,
+                joins_offsets=True,
+                hoists_addresses=True,
                 is_shared=True,
             ) as k:
                 for number in range(len(shapes)):

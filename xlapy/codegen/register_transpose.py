@@ -74,18 +74,25 @@ def _concatenated(k: KernelBuilder, vectors: Sequence[Value]) -> Value:
     return vectors[0]
 
 
-def dealt(k: KernelBuilder, vectors: Sequence[Value]) -> list[Value]:
-    """The columns of a block whose rows of `len(vectors)` elements follow each other in the vectors."""
-    count, lanes = len(vectors), vectors[0].type.lanes
-    picks = [[divmod(lane * count + number, lanes) for lane in range(lanes)] for number in range(count)]
-    return [picked(k, vectors, each) for each in picks]
+def dealt(k: KernelBuilder, vectors: Sequence[Value], parts: int = 1) -> list[Value]:
+    """The columns of a block whose rows of `len(vectors)` elements follow each other in the vectors. An element has so
+    many `parts`, each in a lane."""
+    count, elements = len(vectors), vectors[0].type.lanes // parts
+    picks = [[divmod(at * count + number, elements) for at in range(elements)] for number in range(count)]
+    return [picked(k, vectors, _by_parts(each, parts)) for each in picks]
 
 
-def joined(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
+def joined(k: KernelBuilder, columns: Sequence[Value], parts: int = 1) -> list[Value]:
     """The inverse of `dealt`: rows that follow each other, of the elements of as many columns."""
-    count, lanes = len(columns), columns[0].type.lanes
-    starts = range(0, count * lanes, lanes)
-    return [picked(k, columns, [divmod(at, count)[::-1] for at in range(start, start + lanes)]) for start in starts]
+    count, elements = len(columns), columns[0].type.lanes // parts
+    picks = [divmod(at, count)[::-1] for at in range(count * elements)]
+    rows = [picks[start : start + elements] for start in range(0, len(picks), elements)]
+    return [picked(k, columns, _by_parts(row, parts)) for row in rows]
+
+
+def _by_parts(picks: Sequence[tuple[int, int]], parts: int) -> list[tuple[int, int]]:
+    """The lanes (vector, lane) of elements (vector, element)."""
+    return [(vector, element * parts + part) for vector, element in picks for part in range(parts)]
 
 
 def picked(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:

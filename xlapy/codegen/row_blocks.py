@@ -94,14 +94,22 @@ class _Emitter(Record):
         k = self.k
         right = product.dot.operands[1 - product.left]
         b = self._matrix(self.operands[right], product, matrix, 1)
-        known = {**product.sizes, "batches": 1, "c_row": c_row}
-        table = k.alloca(I64, len(SIZES))
-        for place, name in enumerate(SIZES):
-            size = rows if name == "m" else k.const(I64, known.get(name, 0))
-            k.store(k.gep(table, place, I64.bytes), size)
+        table = self._table({**product.sizes, "batches": 1, "c_row": c_row}, rows)
         nothing = k.const(PTR, 0)
         _, function = _function_of(self.blocks, product)
         k.call(function, [self.parallel, a, b, c, table, nothing, nothing])
+
+    def _table(self, sizes: Mapping[str, int], rows: Value) -> Value:
+        """The sizes of a product of so many rows, in memory."""
+        k, numbers = self.k, [sizes.get(name, 0) for name in SIZES]
+        m = SIZES.index("m")
+        if rows.constant is not None:
+            numbers[m] = int(rows.constant)
+            return k.table(I64, numbers)
+        table = k.alloca(I64, len(SIZES))
+        k.memcpy(table, k.table(I64, numbers), len(SIZES) * I64.bytes)
+        k.store(k.gep(table, m, I64.bytes), rows)
+        return table
 
     def _run_rows(self, room: Value, row: Value, rows: Value) -> None:
         """Calls the kernel in the middle; `row` counts the rows of all matrices."""

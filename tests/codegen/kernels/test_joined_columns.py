@@ -105,6 +105,28 @@ def test_columns_that_others_read_are_joined_first() -> None:
     assert "its columns are joined in registers" in str(compiled.explain())
 
 
+def test_columns_that_are_folded_are_joined_first() -> None:
+    compiled = check("""HloModule m
+      sum {
+        p = f32[] parameter(0)
+        q = f32[] parameter(1)
+        ROOT r = f32[] add(p, q)
+      }
+      ENTRY main {
+        x = f32[500,10] parameter(0)
+        y = f32[500,10] parameter(1)
+        s = f32[500,10] subtract(x, y)
+        a = f32[500,10,1] reshape(x)
+        b = f32[500,10,1] reshape(s)
+        c = f32[500,10,2] concatenate(a, b), dimensions={2}
+        r = f32[500,20] reshape(c)
+        m = f32[500,20] multiply(r, r)
+        zero = f32[] constant(0)
+        ROOT t = f32[500] reduce(m, zero), dimensions={1}, to_apply=sum
+      }""")
+    assert "its columns are joined in registers" in str(compiled.explain())
+
+
 def test_joined_in_place_of_an_operand() -> None:
     """What dies in a loop may be overwritten only by who reads it at its own places."""
     check("""HloModule m

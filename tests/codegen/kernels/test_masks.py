@@ -38,6 +38,12 @@ SELECTED = """HloModule selected
     ROOT s = f32[300,400] select(both, y, x) }
 """
 PROGRAMS = [LARGEST, SELECTED]
+SPARSE = """HloModule sparse
+  larger { a = TYPE[] parameter(0)  b = TYPE[] parameter(1)  ROOT m = TYPE[] maximum(a, b) }
+  ENTRY e { x = TYPE[3,57] parameter(0)  low = TYPE[] constant(-100)
+    ROOT r = TYPE[3,COUNT] reduce-window(x, low), window={size=1x3 stride=1xSTEP pad=0_0x2_3}, to_apply=larger }
+"""
+"""Every so many elements, some of which are beyond the ends of a row."""
 
 
 @pytest.mark.parametrize("text", PROGRAMS, ids=["largest", "selected"])
@@ -55,3 +61,22 @@ def test_the_results_are_right(text: str) -> None:
     found, expected = xlapy.compile(text)(x), xlapy.evaluate(text, x)
     pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
     assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def _sparse(kind: str, step: int) -> str:
+    return SPARSE.replace("TYPE", kind).replace("STEP", str(step)).replace("COUNT", str((57 + 5 - 3) // step + 1))
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind", ["f32", "f64", "s32", "s64", "s16", "bf16"])
+def test_lanes_that_are_picked_may_be_missing(kind: str, step: int) -> None:
+    text = _sparse(kind, step)
+    x = np.random.default_rng(step).integers(-99, 99, (3, 57)).astype(parse(text).entry.parameters[0].shape.type.dtype)
+    np.testing.assert_array_equal(xlapy.compile(text)(x), xlapy.evaluate(text, x))
+
+
+@pytest.mark.parametrize(("target", "is_gathered"), [("avx2", False), ("avx512", True), ("sse2", True), ("neon", True)])
+def test_lanes_are_picked_where_masks_are_parts_of_vectors(target: str, is_gathered: bool) -> None:
+    """Others gather them in one go, or one by one anyway."""
+    lowered = lower(parse(_sparse("f32", 2)), CompileOptions(), reference_target(target), Watch(), Timings())
+    assert ("masked.gather" in "".join(lowered.emitted.kernels)) is is_gathered

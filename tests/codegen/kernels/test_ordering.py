@@ -15,7 +15,7 @@ from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.hlo.element_types import ALL, ElementType, element_type_of
 from xlapy.hlo.random_values import random_array
-from xlapy.hlo.sort_plan import Payload, SortKey, first_of_several, plan_sort, recognise
+from xlapy.hlo.sort_plan import MOST_KEYS, Payload, SortKey, first_of_several, plan_sort, recognise
 from xlapy.hlo.text import parse
 
 LENGTHS = (0, 1, 2, 7, 8, 9, 31, 64, 130)  # insertion, merging, counting
@@ -197,6 +197,14 @@ def test_several_keys(length: int) -> None:
 
     check_native(program, numbers, halves, places)
     assert "@kernel" not in xlapy.compile(record(program, numbers, halves, places)).llvm_ir()
+
+
+@pytest.mark.parametrize("count", [1, 2, 16, 17])
+def test_many_keys_are_compared_at_once(count: int) -> None:
+    region = sort_of(in_turn(*[ascending] * count), *[np.int32] * count).called[0]
+    assert (first_of_several(region.root) is not None) == (2 <= count <= MOST_KEYS)
+    columns = RANDOM.integers(0, 2, size=(count, 40)).astype(np.int32)
+    check_native(sorted_by(in_turn(*[ascending] * count)), *columns)
 
 
 def test_choices_that_many_ways_lead_to_are_looked_at_once() -> None:

@@ -89,6 +89,39 @@ def test_short_dimensions_in_any_order(element_type: str) -> None:
         np.testing.assert_array_equal(xlapy.compile(text)(array), array.transpose(order))
 
 
+RUNS = [("u8", 8), ("u8", 16), ("s16", 4), ("f32", 2), ("f32", 4), ("f64", 2), ("f32", 3), ("c64", 1), ("c64", 2)]
+
+
+@pytest.mark.parametrize(("element_type", "run"), RUNS, ids=str)
+@pytest.mark.parametrize("dims", [(4, 3, 70), (70, 3, 4), (33, 70), (5, 4, 6, 7)], ids=str)
+def test_runs_that_stay_together(dims: tuple[int, ...], element_type: str, run: int) -> None:
+    last = len(dims)
+    for order in ((*range(last - 2), last - 1, last - 2, last), (*reversed(range(last)), last)):
+        text = text_of(element_type, (*dims, run), order, ())
+        array = np.arange(math.prod(dims) * run).reshape(*dims, run)
+        array = array.astype(parse(text).entry.parameters[0].shape.type.dtype)
+        array = array + 1j * array[::-1] if element_type == "c64" else array
+        np.testing.assert_array_equal(xlapy.compile(text)(array), array.transpose(order))
+
+
+def test_complex_numbers_are_words() -> None:
+    assert "turn_8" in xlapy.compile(text_of("c64", (70, 90), (1, 0), ())).llvm_ir()
+
+
+def test_a_transpose_of_what_has_another_shape_takes_runs() -> None:
+    """As where blocks of an image become rows."""
+    text = """HloModule m
+      ENTRY main {
+        x = f32[64,128] parameter(0)
+        r = f32[16,4,32,4] reshape(x)
+        t = f32[16,32,4,4] transpose(r), dimensions={0,2,1,3}
+        ROOT s = f32[512,16] reshape(t)
+      }"""
+    x = np.arange(64 * 128, dtype=np.float32).reshape(64, 128)
+    expected = x.reshape(16, 4, 32, 4).transpose(0, 2, 1, 3).reshape(512, 16)
+    np.testing.assert_array_equal(xlapy.compile(text)(x), expected)
+
+
 def test_as_many_digits_as_there_are() -> None:
     check(text_of("f32", (4, 40, 3, 2, 33), (0, 3, 2, 4, 1), (0,)))
 

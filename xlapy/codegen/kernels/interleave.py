@@ -3,9 +3,10 @@
     f32[1048576,3] -> f32[3,1048576]     deals: what lies side by side goes to as many lines
     f32[3,1048576] -> f32[1048576,3]     joins: lines come side by side
 
-There are too few elements for a square block. But as many vectors as there are elements hold a whole number of each
-line, so each vector of the result is picked out of them. Large results bypass the caches, and what comes next of the
-operand is fetched meanwhile, of as many lines as there are.
+An element may be a run of eight or sixteen bytes, which stays together. There are too few elements for a square block.
+But as many vectors as there are elements hold a whole number of each line, so each vector of the result is picked out
+of them. Large results bypass the caches, and what comes next of the operand is fetched meanwhile, of as many lines as
+there are.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from xlapy.hlo.shape import Dims, row_major_strides
 from xlapy_runtime.records import Record
 
 STRIP = 32  # vectors of each line that a task does at least
+RUN_BYTES = (8, 16)  # that a vector has several of, and a loop over runs would load one by one
+MOST_RUNS = 4  # side by side
 
 
 class Sides(Record):
@@ -44,12 +47,14 @@ class Sides(Record):
 
 class InterleavePlan(Record):
     """A transpose of `dims`: those of the operand, neighbours that stay neighbours as one. It takes `lanes` of the long
-    one at a time, and each task takes a `strip` of it. `streaming` results are too large for the caches, and all their
-    vectors lie so that they may bypass them if the first one does."""
+    one at a time, and each task takes a `strip` of it. An element has so many `parts`, which stay side by side.
+    `streaming` results are too large for the caches, and all their vectors lie so that they may bypass them if the
+    first one does."""
 
     dims: tuple[int, ...]
     permutation: tuple[int, ...]
     sides: Sides
+    parts: int
     lanes: int
     strip: int
     units: int
@@ -77,15 +82,23 @@ def plan_interleave(transpose: Instruction, target: Target) -> InterleavePlan | 
     row_major = all(shape.layout is None or shape.layout.is_row_major for shape in (operand, transpose.shape))
     if not row_major or len(dims) < 2 or operand.type.is_complex:
         return None
-    lanes = min(target.vector_bytes // memory_type(operand.type).bytes, MOST_LANES)
-    found = next((sides for sides in _sides(dims, permutation) if sides.count < lanes <= dims[sides.long]), None)
+    width, parts = memory_type(operand.type).bytes, 1
+    if permutation[-1] == len(dims) - 1:  # runs of the fastest dimension are elements
+        parts, dims, permutation = dims[-1], dims[:-1], permutation[:-1]
+        if parts * width not in RUN_BYTES or 2 * parts * width > target.vector_bytes:
+            return None
+    lanes = min(target.vector_bytes // (parts * width), MOST_LANES)
+    most = lanes - 1 if parts == 1 else MOST_RUNS
+    found = next(
+        (sides for sides in _sides(dims, permutation) if sides.count <= most and lanes <= dims[sides.long]), None
+    )
     if found is None:
         return None
     strip = STRIP * lanes
-    units = operand.size // (dims[found.long] * found.count) * -(-dims[found.long] // strip)
-    streaming = not dims[found.long] % lanes and is_streamed([transpose], lanes, target)
+    units = math.prod(dims) // (dims[found.long] * found.count) * -(-dims[found.long] // strip)
+    streaming = not dims[found.long] % lanes and is_streamed([transpose], lanes * parts, target)
     bytes_per_unit = 2 * operand.bytes // max(units, 1)
-    return InterleavePlan(dims, permutation, found, lanes, strip, units, bytes_per_unit, streaming)
+    return InterleavePlan(dims, permutation, found, parts, lanes, strip, units, bytes_per_unit, streaming)
 
 
 def _sides(dims: Dims, permutation: Dims) -> Iterator[Sides]:
@@ -106,8 +119,8 @@ def emit_interleave(
     ix, dims, length, joins = Indexing(k, 1), plan.dims, plan.length, plan.sides.joins
     permuted = row_major_strides([dims[dim] for dim in plan.permutation])
     all_strides = (row_major_strides(dims), [permuted[plan.permutation.index(dim)] for dim in range(len(dims))])
-    block = memory_type(source.shape.type, plan.lanes)
-    vector_bytes = block.bytes * block.lanes
+    block = memory_type(source.shape.type, plan.lanes * plan.parts)
+    width, vector_bytes = block.bytes * plan.parts, block.bytes * block.lanes
     is_misplaced = k.compare("ne", k.and_(k.address(result.pointer), vector_bytes - 1), 0)
     with k.loop(begin, end) as units:
         position, strip = ix.divide(Coordinate(units.index), -(-length // plan.strip))
@@ -121,12 +134,12 @@ def emit_interleave(
                 side_by_side: _neighbours(k, plan, bases[side_by_side], start),
                 lines: [k.add(k.add(bases[lines], line), start) for line in plan.lines(all_strides[lines])],
             }
-            sources = [k.gep(source.pointer, place, block.bytes) for place in places[0]]
+            sources = [k.gep(source.pointer, place, width) for place in places[0]]
             for pointer in sources if plan.streaming else ():
                 k.prefetch(k.gep(pointer, FETCHED_AHEAD), vector_bytes)
             vectors = [k.load(pointer, block) for pointer in sources]
-            changed = joined(k, vectors) if joins else dealt(k, vectors)
-            goals = [k.gep(result.pointer, place, block.bytes) for place in places[1]]
+            changed = joined(k, vectors, plan.parts) if joins else dealt(k, vectors, plan.parts)
+            goals = [k.gep(result.pointer, place, width) for place in places[1]]
             if plan.streaming:
                 past_caches = partial(_store, k, goals, changed, align=vector_bytes)
                 k.if_else(is_misplaced, partial(_store, k, goals, changed), past_caches, likely=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, number_of, variables
@@ -11,7 +9,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y, z, p, q, s, t, xs, d = variables("x y z p q s t xs d")
+x, y, z, p, q, s, xs, d = variables("x y z p q s xs d")
 Paddings = tuple[PaddingDimension, ...]
 Slices = tuple[SliceDimension, ...]
 
@@ -71,71 +69,6 @@ def concatenate_of_same_number(root: Instruction, xs: tuple[Instruction, ...]) -
 def _same_number(number: object, other: object) -> bool:
     """Equal to the bit: signs of zero count, and no NaN is taken for another."""
     return other is not None and repr(number) == repr(other) and number == other
-
-
-@LAWS.law(P.add(P.pad(x, s, dimensions=p), P.pad(y, t, dimensions=q)))
-def add_interleaved(
-    x: Instruction, s: Instruction, p: Paddings, y: Instruction, t: Instruction, q: Paddings
-) -> Value | None:
-    """pad(x, s) + pad(y, t), each with room for the other between its elements -> x + t and y + s side by side"""
-    dim = _interleaved_dim(p, q)
-    if dim is None:
-        return None
-    sums = [new.add(part, new.repeated(number, part.shape.dims)) for part, number in ((x, t), (y, s))]
-    if p[dim].low:
-        sums.reverse()
-    return _side_by_side(sums[0], sums[1], dim)
-
-
-@LAWS.law(P.or_(P.pad(x, s, dimensions=p), P.pad(y, t, dimensions=q)))
-def or_interleaved(
-    x: Instruction, s: Instruction, p: Paddings, y: Instruction, t: Instruction, q: Paddings
-) -> Value | None:
-    """pad(x, false) | pad(y, false), each with room for the other between its elements -> x and y side by side"""
-    dim = _interleaved_dim(p, q)
-    if dim is None or number_of(s) != 0 or number_of(t) != 0:
-        return None
-    return _side_by_side(y, x, dim) if p[dim].low else _side_by_side(x, y, dim)
-
-
-def _interleaved_dim(p: Paddings, q: Paddings) -> int | None:
-    """The dimension, if it is the only one that is padded, in which there is room for just one element between two, and
-    one array begins with an element and the other one behind it. Both are then padded to the same size, and nothing is
-    left open."""
-    none = PaddingDimension(0, 0, 0)
-    padded = [dim for dim, (one, other) in enumerate(zip(p, q, strict=True)) if (one, other) != (none, none)]
-    if len(padded) != 1:
-        return None
-    one, other = p[padded[0]], q[padded[0]]
-    fits = {one.low, other.low} == {0, 1} and {one.high, other.high} <= {0, 1} and one.interior == other.interior == 1
-    return padded[0] if fits else None
-
-
-def _side_by_side(first: Value, second: Value, dim: int) -> Value:
-    """The elements of both in turns, as those of a dimension of two; what is left over of the first comes behind."""
-    size, left_over = second.shape.dims[dim], first.shape.dims[dim] - second.shape.dims[dim]
-    pairs = _pairs(_part(first, dim, 0, size) if left_over else first, second, dim)
-    return new.op("concatenate", [pairs, _part(first, dim, size, size + 1)], dimension=dim) if left_over else pairs
-
-
-def _pairs(first: Value, second: Value, dim: int) -> Value:
-    """Lines are exchanged as a whole where nothing lies behind the dimension: a transpose copies them in blocks."""
-    dims = first.shape.dims
-    is_last = math.prod(dims[dim + 1 :]) == 1
-    at = dim if is_last else dim + 1
-    apart = [new.reshaped(part, (*dims[:at], 1, *dims[at:])) for part in (first, second)]
-    pairs: Value = new.op("concatenate", apart, dimension=at)
-    if is_last:
-        order = [*range(len(dims) + 1)]
-        order[dim : dim + 2] = dim + 1, dim
-        pairs = new.transpose(pairs, permutation=(*order,))
-    return new.reshaped(pairs, (*dims[:dim], 2 * dims[dim], *dims[dim + 1 :]))
-
-
-def _part(whole: Value, dim: int, start: int, limit: int) -> Value:
-    taken = [SliceDimension(0, size) for size in whole.shape.dims]
-    taken[dim] = SliceDimension(start, limit)
-    return new.slice(whole, dimensions=(*taken,))
 
 
 @LAWS.law(P.concatenate(xs.rest, dimension=d))

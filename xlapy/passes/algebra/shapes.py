@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
@@ -111,15 +111,27 @@ def _composed(first: SliceDimension, then: SliceDimension) -> SliceDimension:
     return SliceDimension(start, start + (count - 1) * stride + 1, stride)
 
 
-@LAWS.law(P.slice(P.concatenate(xs.rest, dimension=d), dimensions=s))
-def slice_of_concatenate(xs: tuple[Instruction, ...], d: int, s: tuple[SliceDimension, ...]) -> Value | None:
-    """slice(concatenate(..., x, ...)) -> slice(x), where it lies within x"""
+@LAWS.law(P.slice(x.where(P.concatenate(xs.rest, dimension=d)), dimensions=s))
+def slice_of_concatenate(x: Instruction, d: int, s: tuple[SliceDimension, ...]) -> Value | None:
+    """slice(concatenate(..., x, ...)) -> slice(x), where it lies within x, of the innermost one that is nested"""
+    part, inner = x, s[d]
+    while part.opcode == "concatenate" and part.attributes["dimension"] == d:
+        found = _part_around(part.operands, d, inner)
+        if found is None:
+            break
+        part, inner = found
+    return None if part is x else new.slice(part, dimensions=(*s[:d], inner, *s[d + 1 :]))
+
+
+def _part_around(
+    parts: Sequence[Instruction], dimension: int, wanted: SliceDimension
+) -> tuple[Instruction, SliceDimension] | None:
+    """The part that the wanted positions of a concatenation lie in, and where."""
     begin = 0
-    for part in xs:
-        end = begin + part.shape.dims[d]
-        if begin <= s[d].start and s[d].limit <= end:
-            inner = SliceDimension(s[d].start - begin, s[d].limit - begin, s[d].stride)
-            return new.slice(part, dimensions=(*s[:d], inner, *s[d + 1 :]))
+    for part in parts:
+        end = begin + part.shape.dims[dimension]
+        if begin <= wanted.start and wanted.limit <= end:
+            return part, SliceDimension(wanted.start - begin, wanted.limit - begin, wanted.stride)
         begin = end
     return None
 
@@ -229,22 +241,28 @@ def size_of_static_dimension(root: Instruction, x: Instruction, d: int) -> Value
 
 @LAWS.law(P.reshape(y))
 def reshape_around_elementwise(root: Instruction, y: Instruction) -> Value | None:
-    """reshape(f(reshape(x), number)) -> f(x, number), where x has the dimensions of the result"""
+    """reshape(f(reshape(x), number)) -> f(x, number), where x has the dimensions of the result; also of several f"""
     return _undone(root, y, lambda operand: operand.opcode == "reshape")
 
 
 @LAWS.law(P.transpose(y, permutation=p))
 def transpose_around_elementwise(root: Instruction, y: Instruction, p: Dims) -> Value | None:
-    """transpose(f(transpose(x, p⁻¹), number), p) -> f(x, number)"""
+    """transpose(f(transpose(x, p⁻¹), number), p) -> f(x, number); also of several f"""
     back = tuple(p.index(dim) for dim in range(len(p)))
     return _undone(root, y, lambda operand: operand.opcode == "transpose" and operand.attributes["permutation"] == back)
 
 
-def _undone(root: Instruction, value: Instruction, is_movement: Callable[[Instruction], bool]) -> Value | None:
+MOST_AROUND = 8  # element-wise instructions in a row, between two movements
+
+
+def _undone(
+    root: Instruction, value: Instruction, is_movement: Callable[[Instruction], bool], most: int = MOST_AROUND
+) -> Value | None:
     """An element-wise instruction on what its operands were before a movement that `root` undoes."""
-    if Trait.ELEMENTWISE not in value.spec.traits or value.sole_user is None or value.called:
+    if not most or Trait.ELEMENTWISE not in value.spec.traits or value.sole_user is None or value.called:
         return None
     operands: list[Value] = []
+    moved = False
     for operand in value.operands:
         number = number_of(operand)
         if operand.shape.is_scalar:
@@ -253,8 +271,12 @@ def _undone(root: Instruction, value: Instruction, is_movement: Callable[[Instru
             operands.append(new.filled(number, operand.shape.with_dims(root.shape.dims)))
         elif is_movement(operand) and operand.operands[0].shape.dims == root.shape.dims:
             operands.append(operand.operands[0])
+            moved = True
         else:
-            return None
+            before = _undone(root, operand, is_movement, most - 1)
+            if before is None:
+                return None
+            operands.append(before)
+            moved = True
     shape = value.shape.with_dims(root.shape.dims) if value.spec.takes_result else None
-    moved = any(not isinstance(operand, new.New) and not operand.shape.is_scalar for operand in operands)
     return new.op(value.opcode, operands, shape=shape, **value.attributes) if moved else None

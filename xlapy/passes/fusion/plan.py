@@ -170,11 +170,11 @@ MOST_FOLLOWED = 64
 
 def _is_joined_for_itself(columns: Instruction) -> bool:
     """Columns are many, and what reads them would choose among them, lane by lane."""
-    chooses = all(
-        Trait.ELEMENTWISE in user.spec.traits or user.opcode in FOLDS or _puts_in_line(user, columns)
-        for user in columns.users
-    )
-    return chooses and columns.shape.size >= LEAST_JOINED
+    if columns.shape.size < LEAST_JOINED:
+        return False
+    others = [user for user in columns.users if not _puts_in_line(user, columns)]
+    readers = [i for user in others for i in (user.users if user.opcode == "reshape" else (user,))]
+    return all(Trait.ELEMENTWISE in reader.spec.traits or reader.opcode in FOLDS for reader in readers)
 
 
 def _puts_in_line(user: Instruction, columns: Instruction) -> bool:

@@ -11,7 +11,7 @@ from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation
 from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first_step
 from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS
 from xlapy.codegen.kernels.makers.loops import columns_kernel, loop_kernel, update_kernel
-from xlapy.codegen.kernels.makers.movement import concatenate_kernel, transpose_kernel
+from xlapy.codegen.kernels.makers.movement import concatenate_kernel, renamed_kernel, transpose_kernel
 from xlapy.codegen.kernels.makers.scatters import selection_kernel
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import call_of_first_step, call_of_fusion, calls_of_steps
@@ -51,6 +51,10 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
         turned = transpose_kernel(root, root.operands[0].attributes["dimensions"], situation)
         if turned is not None:
             return turned
+    if root.opcode == "transpose":
+        renamed = renamed_kernel(root, situation)
+        if renamed is not None:
+            return renamed
     if root.opcode == "concatenate":
         joined = columns_kernel(root, computation.parameters, situation) or concatenate_kernel(
             root, computation.parameters, situation
