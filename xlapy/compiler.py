@@ -13,7 +13,7 @@ from pathlib import Path
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.math.outlined import outlined_code
-from xlapy.codegen.program import GLUE_LEVEL, EmittedProgram, compile_program, emit_program
+from xlapy.codegen.program import GLUE_LEVEL, Compile, EmittedProgram, ModuleText, compile_program, emit_program
 from xlapy.codegen.target import Target, host_target
 from xlapy.compiled import Compiled, CompileStats
 from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
@@ -163,28 +163,27 @@ def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
     )
 
 
-def _object_compiler(target: Target, around: Environment) -> Callable[[Sequence[tuple[str, int]]], list[bytes]]:
-    """Modules, as IR text and code generation level, to object code, which is looked up on disk first.
+def _object_compiler(target: Target, around: Environment) -> Compile:
+    """Modules to object code, which is looked up on disk first.
 
     Glue is not: it belongs to one program, which is kept whole, and takes no longer to compile than to keep. Nor are a
     few kernels: to keep them takes a twentieth of the time, and other programs with the same ones are rare."""
     cache = object_cache(around)
 
-    def compile_ir(text: str, level: int) -> bytes:
-        if level == GLUE_LEVEL:
-            return emit_object(text, target, codegen_level=level)
-        if len(text) < LEAST_KEPT:
-            return emit_object(text, target, codegen_level=level, reduces_strength=False)
-        key = f"{target.code_key}\n{level}\n{text}".encode()
+    def compile_ir(module: ModuleText) -> bytes:
+        text, level, reduces_strength = module
+        if level == GLUE_LEVEL or len(text) < LEAST_KEPT:
+            return emit_object(text, target, codegen_level=level, reduces_strength=reduces_strength)
+        key = f"{target.code_key}\n{level}{'r' * reduces_strength}\n{text}".encode()
         found = cache.get("kernels", key)
         if found is None:
-            found = emit_object(text, target, codegen_level=level, reduces_strength=False)
+            found = emit_object(text, target, codegen_level=level, reduces_strength=reduces_strength)
             cache.put("kernels", key, found)
         return found
 
-    def compile_all(modules: Sequence[tuple[str, int]]) -> list[bytes]:
-        longest_first = sorted(modules, key=lambda module: -len(module[0]))
-        objects = side_by_side([partial(compile_ir, *module) for module in longest_first], threads.thread_limit())
+    def compile_all(modules: Sequence[ModuleText]) -> list[bytes]:
+        longest_first = sorted(modules, key=lambda module: -len(module.text))
+        objects = side_by_side([partial(compile_ir, module) for module in longest_first], threads.thread_limit())
         found = dict(zip(longest_first, objects, strict=True))
         return [found[module] for module in modules]
 

@@ -17,5 +17,5 @@ def emitted_code(text: str) -> tuple[str, Collection[str]]:
     target = host_target()
     emitted = lower(parse(text), CompileOptions(), target, Watch(), Timings()).emitted
     functions = [function.emit(target) for function in emitted.outlined]
-    code = "".join([*(ir for ir, _ in emitted.modules), *(module.text() for module in functions)])
+    code = "".join([*(module.text for module in emitted.modules), *(module.text() for module in functions)])
     return code, {*emitted.libraries, *(name for module in functions for name in module.libraries or ())}

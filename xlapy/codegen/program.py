@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +41,17 @@ GLUE_LEVEL = 0
 _NOTHING = np.zeros(0, np.uint8)  # in the place of a constant that nobody reads as it is
 LEAST_GLUE = 20_000  # characters that are worth a module of their own, some 4 ms of work for LLVM
 
-Compile = Callable[[Sequence[tuple[str, int]]], list[bytes]]
-"""Modules, each as IR text and code generation level, to object code; may look in a cache first."""
+
+class ModuleText(NamedTuple):
+    """LLVM IR, and the effort for it: a level, and whether LLVM looks for better addresses in loops."""
+
+    text: str
+    level: int
+    reduces_strength: bool = False
+
+
+Compile = Callable[[Sequence[ModuleText]], list[bytes]]
+"""Modules to object code; may look in a cache first."""
 
 CodeOf = Callable[[OutlinedFunction], StoredCode]
 """The object code of a function that kernels call; may look in a cache first."""
@@ -67,10 +77,17 @@ class EmittedProgram(Record):
     counters: int | None = None
 
     @property
-    def modules(self) -> list[tuple[str, int]]:
-        """What there is to compile, each with LLVM's effort for it."""
-        optimized = [(text, KERNEL_LEVEL) for text in (*self.kernels, self.loops) if "define" in text]
-        return [*((text, GLUE_LEVEL) for text in self.glue), *optimized]
+    def modules(self) -> list[ModuleText]:
+        """What there is to compile.
+
+        Loops over scalars are not written with addresses in mind, as kernels are. Where there are some, LLVM looks for
+        better ones in the kernels, too: what is emitted otherwise would wait (`codegen/strength_reduction.py`)."""
+        has_loops = "define" in self.loops
+        optimized = [*self.kernels, self.loops] if has_loops else self.kernels
+        return [
+            *(ModuleText(text, GLUE_LEVEL) for text in self.glue),
+            *(ModuleText(text, KERNEL_LEVEL, has_loops) for text in optimized if "define" in text),
+        ]
 
 
 def emit_program(
@@ -225,7 +242,7 @@ def _texts_of(module: HloModule, plan: BufferPlan, emitted: EmittedProgram) -> C
     them with large constants that the program has in another form."""
 
     def make() -> Texts:
-        return Texts(printed(module, plan), tuple(text for text, _ in emitted.modules))
+        return Texts(printed(module, plan), tuple(module.text for module in emitted.modules))
 
     is_packed = any(isinstance(table, PackedConstant) for table in emitted.tables)
     if not is_packed or _prints_constants(plan):
@@ -243,6 +260,6 @@ def _prints_constants(plan: BufferPlan) -> bool:
     return sum(constant.shape.size for constant in plan.constants) <= PRINTED_CONSTANTS
 
 
-def assembly_of(text: str, target: Target, level: int = KERNEL_LEVEL) -> str:
+def assembly_of(text: str, target: Target, level: int = KERNEL_LEVEL, *, reduces_strength: bool = False) -> str:
     """The assembly of IR text, to read."""
-    return emit_assembly(text, target, codegen_level=level, reduces_strength=False)
+    return emit_assembly(text, target, codegen_level=level, reduces_strength=reduces_strength)

@@ -20,16 +20,19 @@ _NOISE = re.compile(r"^\s*\.(?:cfi_\w+|p2align|type|globl|size|section|text).*\n
 
 def ir_functions(observation: Observation) -> dict[str, str]:
     """The LLVM IR of each function, by name."""
-    return {found[1]: found[0] for text, _ in observation.emitted.modules for found in _IR_FUNCTION.finditer(text)}
+    return {
+        found[1]: found[0] for module in observation.emitted.modules for found in _IR_FUNCTION.finditer(module.text)
+    }
 
 
 def assembly_functions(observation: Observation) -> Mapping[str, str]:
     """The assembly of each function, by name; none of a program that is very large."""
     modules = observation.emitted.modules
-    if sum(len(text) for text, _ in modules) > MOST_IR:
+    if sum(len(module.text) for module in modules) > MOST_IR:
         return {}
     found = {}
-    for text, level in modules:
-        for function in _ASSEMBLY_FUNCTION.finditer(assembly_of(text, observation.target, level)):
+    for text, level, reduces_strength in modules:
+        assembly = assembly_of(text, observation.target, level, reduces_strength=reduces_strength)
+        for function in _ASSEMBLY_FUNCTION.finditer(assembly):
             found[function[1]] = _NOISE.sub("", function[2])
     return found

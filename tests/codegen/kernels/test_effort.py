@@ -161,7 +161,7 @@ def test_light_parts_of_products_compile_for_every_machine(name: str, type: str)
     target = reference_target(name)
     text = program(BEHIND_PRODUCT.format(depth=600, function="maximum(s, w)")).replace("f32", type)
     lowered = lower(parse(text), CompileOptions(), target, Watch(), Timings())
-    (code,) = (code for code, level in lowered.emitted.modules if level == KERNEL_LEVEL)
+    (code,) = (module.text for module in lowered.emitted.modules if module.level == KERNEL_LEVEL)
     assert re.search(r"define void @kernel\.0\.epilogue.*optnone", code)
     assert emit_object(code, target, codegen_level=KERNEL_LEVEL)
 
@@ -171,7 +171,7 @@ def test_functions_behind_products_are_written_once_where_masks_are_quick(type: 
     """Whole vectors and parts of them are loaded by masks. Only parts are stored so."""
     text = program(BEHIND_PRODUCT.format(depth=900, function="tanh(s)")).replace("f32", type)
     lowered = lower(parse(text), CompileOptions(), reference_target("avx2"), Watch(), Timings())
-    (code,) = (code for code, level in lowered.emitted.modules if level == KERNEL_LEVEL)
+    (code,) = (module.text for module in lowered.emitted.modules if module.level == KERNEL_LEVEL)
     divisions = len(re.findall(r"fdiv <", code))
     assert (divisions == 1) == (type != "bf16")
     if type != "bf16":
@@ -356,7 +356,7 @@ def test_loops_around_much_work_are_compiled_as_fast_as_possible(rows: int, heav
     assert is_heavy(loop) == heavy
     compiled = xlapy.compile(text)
     lowered = lower(parse(text), CompileOptions(), host_target(), Watch(), Timings())
-    levels = [level for code, level in lowered.emitted.modules if "br label %while" in code]
+    levels = [module.level for module in lowered.emitted.modules if "br label %while" in module.text]
     assert levels == [GLUE_LEVEL if heavy else KERNEL_LEVEL]
     x = np.random.default_rng(0).normal(size=(rows, 256)).astype(np.float32)
     np.testing.assert_allclose(compiled(x), xlapy.evaluate(text, x), rtol=1e-5, atol=1e-6)
