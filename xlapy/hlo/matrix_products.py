@@ -163,6 +163,8 @@ class _Free(Record):
 
         Of a matrix that `is_close`, neighbours along the depth are neighbours in memory. Of others they should be along
         the run, if that is not too short: else each element is fetched from a line of its own."""
+        if self.has_one_stride:  # as nearly always
+            return self
         count = len(self.dims)
         runs = [self._part(first, end) for first in range(count + 1) for end in range(first, count + 1)]
         return max(

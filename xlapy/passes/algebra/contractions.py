@@ -133,11 +133,11 @@ def dot_with_few_factors(
     As colours become other colours, or points are turned: tiles of a matrix product would be idle for the most part."""
     if numbers.lhs_batch or len(numbers.lhs_contracting) != 1 or root.shape.size < LEAST_SUMS:
         return None
-    type = F32 if root.shape.type.is_narrow_float else root.shape.type
-    if not type.holds(0, 0) or not all(is_lossless(side.shape.type, type) for side in (x, y)):
-        return None
     sides = ((x, numbers.lhs_contracting[0]), (y, numbers.rhs_contracting[0]))
     if not (_are_few_factors(*sides[1], *sides[0]) or _are_few_factors(*sides[0], *sides[1])):
+        return None
+    type = F32 if root.shape.type.is_narrow_float else root.shape.type
+    if not type.holds(0, 0) or not all(is_lossless(side.shape.type, type) for side in (x, y)):
         return None
     first_right = x.shape.rank - 1
     places = range(first_right), range(first_right, root.shape.rank)
