@@ -1,6 +1,7 @@
-"""Derives the numbers of xlapy/codegen/math/coefficients.py.
+"""Derives the numbers of xlapy/codegen/math/coefficients.py and special_coefficients.py.
 
-    python -m tests.support.derive_coefficients > xlapy/codegen/math/coefficients.py
+    python -m tests.support.derive_coefficients elementary > xlapy/codegen/math/coefficients.py
+    python -m tests.support.derive_coefficients special > xlapy/codegen/math/special_coefficients.py
 
 Most polynomials interpolate their function at Chebyshev nodes, in 60 digits: the error is then within a small factor of
 the best possible, which one more degree pays for. Where each degree counts, or an error matters more in one place than
@@ -13,7 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mpmath as mp
@@ -474,36 +475,65 @@ def write_tuple(name: str, numbers: list[Any], indent: str = "") -> None:
     print(f"{indent})" + ("," if indent else ""))
 
 
-def main() -> None:
-    print('"""Polynomial coefficients (constant term first) and split constants of the vector math.')
+SPECIAL = frozenset(
+    {
+        *("ERF_INV_CENTER", "ERF_INV_TAIL", "ERF_INV_FAR"),
+        *("ERF", "ERFCX", "ERFCX_SINGLE", "LOG_ERFC", "BRIEF_ERF", "BRIEF_ERFCX"),
+        *("BESSEL_I0E_NEAR", "BESSEL_I0E_FAR", "BESSEL_I1E_NEAR", "BESSEL_I1E_FAR"),
+    }
+)
+"""Polynomials of error and Bessel functions; all others are of elementary ones."""
+
+
+def main(kind: str) -> None:
+    """Writes the module of the `elementary` functions, or that of the `special` ones."""
+    is_special = kind == "special"
+    print(f'"""Numbers of {kind} functions in the vector math: polynomials, constant term first, and constants.')
     print()
-    print("Written by `python -m tests.support.derive_coefficients`; do not edit.")
+    print(f"Written by `python -m tests.support.derive_coefficients {kind}`; do not edit.")
     print('"""')
     print()
+    write_polynomials(lambda name: (name in SPECIAL) == is_special)
+    if is_special:
+        write_series()
+    else:
+        write_constants()
+
+
+def write_polynomials(wanted: Callable[[str], bool]) -> None:
     for name, (meaning, *_) in POLYNOMIALS.items():
-        print(f"# {meaning}")
-        print(f"{name} = {{")
-        for kind, numbers in both(name).items():
-            write_tuple(f'"{kind}":', numbers, "    ")
-        print("}")
+        if wanted(name):
+            print(f"# {meaning}")
+            write_each(name, both(name))
     for name, (meaning, function, weight, low, high, degree) in (SINGLE_ONLY | BRIEF).items():
-        print(f"# {meaning}")
-        write_tuple(f"{name} =", minimax(function, weight, low, high, degree))
+        if wanted(name):
+            print(f"# {meaning}")
+            write_tuple(f"{name} =", minimax(function, weight, low, high, degree))
     for name, (meaning, function, weight, low, highs, *degrees) in FOR_BOTH.items():
-        print(f"# {meaning}")
-        print(f"{name} = {{")
-        for kind, end, degree in zip(("f32", "f64"), highs, degrees, strict=True):
-            write_tuple(f'"{kind}":', minimax(function, weight, low, end, degree), "    ")
-        print("}")
+        if wanted(name):
+            print(f"# {meaning}")
+            ends = zip(("f32", "f64"), highs, degrees, strict=True)
+            write_each(name, {kind: minimax(function, weight, low, end, degree) for kind, end, degree in ends})
     for name, (meaning, function, weight, low, high, *degrees) in WEIGHTED.items():
-        print(f"# {meaning}")
-        print(f"{name} = {{")
-        for kind, bits, degree in zip(("f32", "f64"), (24, 53), degrees, strict=True):
-            write_tuple(f'"{kind}":', rounded_minimax(function, weight, low, high, degree, bits), "    ")
-        print("}")
+        if wanted(name):
+            print(f"# {meaning}")
+            sizes = zip(("f32", "f64"), degrees, (24, 53), strict=True)
+            write_each(name, {kind: rounded_minimax(function, weight, low, high, *size) for kind, *size in sizes})
     for name, (meaning, function, low, high, degree) in DOUBLE_ONLY.items():
-        print(f"# {meaning}")
-        write_tuple(f"{name} =", polynomial(function, low, high, degree))
+        if wanted(name):
+            print(f"# {meaning}")
+            write_tuple(f"{name} =", polynomial(function, low, high, degree))
+
+
+def write_each(name: str, tables: Mapping[str, list[float]]) -> None:
+    """Numbers for each element type."""
+    print(f"{name} = {{")
+    for kind, numbers in tables.items():
+        write_tuple(f'"{kind}":', numbers, "    ")
+    print("}")
+
+
+def write_constants() -> None:
     print("# tanh(x) / x of x^2, for results of bf16")
     parts = rational(root(lambda x: mp.tanh(x) / x), mp.mpf(0), mp.mpf("12.25"), 2, 2)
     for name, part in zip(("BRIEF_TANH_ABOVE", "BRIEF_TANH_BELOW"), parts, strict=True):
@@ -530,10 +560,12 @@ def main() -> None:
     write_tuple("LOG_INVERSES =", [float(inverse) for inverse in log_inverses()])
     print("# minus the logarithms of these, the high parts with as many bits behind the point as that of LN2")
     for part, name in enumerate(("LOG_PIECES_HIGH", "LOG_PIECES_LOW")):
-        print(f"{name} = {{")
-        for kind, bits in (("f32", 14), ("f64", 36)):
-            write_tuple(f'"{kind}":', [fixed_point(-mp.log(c), bits)[part] for c in log_inverses()], "    ")
-        print("}")
+        bits = {"f32": 14, "f64": 36}
+        write_each(name, {kind: [fixed_point(-mp.log(c), bits[kind])[part] for c in log_inverses()] for kind in bits})
+    write_tuple("TWO_OVER_PI_WORDS =", words_of_two_over_pi(40))
+
+
+def write_series() -> None:
     terms = range(1, 13)
     print("# (log(gamma(y)) - (y - 1/2) log(y) + y - log(2 pi) / 2) y, of 1 / y^2")
     write_tuple("STIRLING =", [float(mp.bernoulli(2 * i) / (2 * i * (2 * i - 1))) for i in terms])
@@ -541,8 +573,7 @@ def main() -> None:
     write_tuple("DIGAMMA =", [float(mp.bernoulli(2 * i) / (2 * i)) for i in terms])
     print("# B(2 i) / (2 i)!")
     write_tuple("EULER_MACLAURIN =", [float(mp.bernoulli(2 * i) / mp.factorial(2 * i)) for i in terms])
-    write_tuple("TWO_OVER_PI_WORDS =", words_of_two_over_pi(40))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(*sys.argv[1:])

@@ -252,12 +252,8 @@ class Array:
         chosen: Value | None = None
         for number, start in enumerate(starts):
             own = [lane for lane in range(lanes) if min(lane * step // lanes, step - 1) == number]
-            wanted: Value | None = None
-            if mask is not None:
-                lane_of = {lane * step - start: lane for lane in own}
-                signs = k.sext(mask, I32)
-                order = [lane_of.get(place, lanes) for place in range(lanes)]
-                wanted = k.compare("lt", k.shuffle(signs, k.const(signs.type, 0), order), 0)
+            lane_of = {lane * step - start: lane for lane in own}
+            wanted = None if mask is None else _mask_of(k, mask, [lane_of.get(place) for place in range(lanes)])
             part = self._load_neighbours(k, ix.add(offset, start), lanes, wanted)
             assert isinstance(part, Value)
             order = [lanes + lane * step - start if lane in own else lane for lane in range(lanes)]
@@ -337,6 +333,13 @@ def _store_part(k: KernelBuilder, pointer: Value, whole: Value, first: Value, co
 def _for_parts(k: KernelBuilder, mask: Value, parts: int) -> Value:
     """The mask of elements as that of their parts."""
     return mask if parts == 1 else k.shuffle(mask, None, [lane // parts for lane in range(parts * mask.type.lanes)])
+
+
+def _mask_of(k: KernelBuilder, mask: Value, places: Sequence[int | None]) -> Value:
+    """The lanes of a mask at other places, and none where no place is given."""
+    signs = k.sext(mask, I32)
+    order = [signs.type.lanes if place is None else place for place in places]
+    return k.compare("lt", k.shuffle(signs, k.const(signs.type, 0), order), 0)
 
 
 def zero_element(k: KernelBuilder, shape: Shape, lanes: int) -> Element:

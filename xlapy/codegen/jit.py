@@ -13,7 +13,7 @@ import ctypes
 import functools
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,11 +51,8 @@ def emit_object(
     0.9 ms a kernel against 2.2 at level 1, run time within 4 %). 1 is for kernels; 2 and 3 compile 10 % longer and
     were not faster on element-wise ones. If it `reduces_strength`, LLVM looks for better addresses in loops (above 0).
     """
-    with _backend(target, codegen_level) as backend, _optimized_module(ir_text, backend, optimization) as module:
-        if codegen_level == 0:
-            return _object_code(backend.machine, module)
-        with strength_reduction(on=reduces_strength):
-            return _object_code(backend.machine, module)
+    with _emission(ir_text, target, optimization, codegen_level, reduces_strength) as (machine, module):
+        return _object_code(machine, module)
 
 
 def emit_assembly(
@@ -67,12 +64,21 @@ def emit_assembly(
     reduces_strength: bool = True,
 ) -> str:
     """The same code as `emit_object` makes, to read."""
+    with _emission(ir_text, target, optimization, codegen_level, reduces_strength) as (machine, module):
+        return str(machine.emit_assembly(module))
+
+
+@contextmanager
+def _emission(
+    ir_text: str, target: Target, optimization: Optimization, codegen_level: int, reduces_strength: bool
+) -> Iterator[tuple[llvm.TargetMachine, llvm.ModuleRef]]:
+    """A code generator and an optimized module for it; LLVM's switch stands as the emission wants it."""
     with (
         _backend(target, codegen_level) as backend,
         _optimized_module(ir_text, backend, optimization) as module,
-        strength_reduction(on=reduces_strength),
+        strength_reduction(on=reduces_strength) if codegen_level else nullcontext(),  # 0 has no such pass
     ):
-        return str(backend.machine.emit_assembly(module))
+        yield backend.machine, module
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import xlapy
 from tests.support.emitted import emitted_code
 from tests.support.native import assert_same_bits
-from xlapy.codegen.libraries.angles import ANGLES
+from xlapy.codegen.libraries.rare_functions import ANGLES
 from xlapy.codegen.math.trigonometric import ANY_SINES
 from xlapy.codegen.math.trigonometric_reduction import LARGE_ANGLES, SINGLE_ANGLES
 from xlapy.codegen.target import host_target

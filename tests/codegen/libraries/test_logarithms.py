@@ -8,7 +8,7 @@ import pytest
 import xlapy
 from tests.support.emitted import emitted_code
 from tests.support.native import assert_same_bits
-from xlapy.codegen.libraries.logarithms import LOGARITHMS
+from xlapy.codegen.libraries.rare_functions import LOGARITHMS
 from xlapy.codegen.math.logarithm import ANY_LOGARITHMS
 from xlapy.codegen.target import host_target
 

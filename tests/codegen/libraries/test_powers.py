@@ -9,7 +9,7 @@ import numpy as np
 import xlapy
 from tests.support.emitted import emitted_code
 from tests.support.native import assert_same_bits
-from xlapy.codegen.libraries.powers import POWERS
+from xlapy.codegen.libraries.rare_functions import POWERS
 from xlapy.codegen.math.power import ANY_POWERS
 from xlapy.codegen.target import host_target
 

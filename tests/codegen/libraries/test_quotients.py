@@ -9,7 +9,7 @@ import numpy as np
 import xlapy
 from tests.support.emitted import emitted_code
 from tests.support.native import assert_same_bits
-from xlapy.codegen.libraries.quotients import QUOTIENTS
+from xlapy.codegen.libraries.rare_functions import QUOTIENTS
 from xlapy.codegen.math.complex import ANY_QUOTIENTS
 from xlapy.codegen.target import host_target
 

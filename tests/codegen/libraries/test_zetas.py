@@ -8,7 +8,7 @@ import pytest
 import xlapy
 from tests.support.emitted import emitted_code
 from tests.support.native import assert_same_bits
-from xlapy.codegen.libraries.zetas import ZETAS
+from xlapy.codegen.libraries.rare_functions import ZETAS
 from xlapy.codegen.math.zeta import ZETA_OF_NEGATIVE
 from xlapy.codegen.target import host_target
 

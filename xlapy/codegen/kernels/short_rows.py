@@ -6,25 +6,25 @@ dimension before.
 In the row itself most lanes would be idle, and three of them take two vectors. So each vector has one colour of as many
 pixels, all colours of these are computed together, and joined in registers. What does not depend on the colour is
 computed once. Programs that have longer rows under other dimensions are better off so (`merged_dims`), and light ones
-over two or four elements stay as they are: to pick colours apart and join them takes longer than half a vector costs.
+over two or four elements stay as they are: to pick colours apart and join them takes longer than half a vector costs,
+unless they choose among columns that are joined, lane by lane.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
-from xlapy.codegen.arrays import Array, Placement
+from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.joined_columns import store_columns
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes
-from xlapy.codegen.kernels.strip import strip
+from xlapy.codegen.kernels.strip import past_caches, strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, region_functions
+from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, joins_columns, region_functions
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
@@ -66,7 +66,8 @@ def plan_short_rows(
     if len(instructions) > MOST_INSTRUCTIONS or any(region_functions(instruction) for instruction in instructions):
         return None
     is_heavy = len(instructions) >= HEAVY and all(root.shape.type.bits >= 32 for root in roots)
-    if dims[-1] == power_of_two_below(dims[-1]) and not is_heavy:
+    chooses = any(joins_columns(instruction) for instruction in instructions if not inputs(instruction))
+    if dims[-1] == power_of_two_below(dims[-1]) and not (is_heavy or chooses):
         return None
     lanes = min(widest_lanes(instructions, target, 1), power_of_two_below(dims[along]))
     if lanes < LEAST_LANES or dims[-1] >= lanes:
@@ -91,11 +92,7 @@ def emit_short_rows(
     """Writes units [begin, end). `in_place`: some output is also an operand."""
     streams = plan.streaming and not in_place
     if streams:
-        places = k.const(I64, 0)
-        for output in outputs:
-            places = k.or_(places, k.address(output.pointer))
-        placement = Placement(k.compare("ne", k.and_(places, plan.lanes * plan.shape.type.bytes - 1), 0))
-        outputs = [replace(output, placement=placement) for output in outputs]
+        outputs = past_caches(k, outputs)
     if not plan.outer:
         strip(k, begin, end, plan.lanes, _step(plan, arrays, outputs, {}), overlapping=not in_place)
     else:

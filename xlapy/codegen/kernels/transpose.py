@@ -220,33 +220,38 @@ def emit_transpose(
             ix.linearize(positions, [strides[dim] for dim in plan.outer]).start
             for positions, strides in ((places, source_strides), (goals, result_strides))
         ]
+
+        def rows_from(row: Value) -> list[Value]:
+            return [k.add(bases[0], start) for start in _rows_of_source(ix, plan, source_strides, row)]
+
+        def lines_from(column: Value) -> list[Value]:
+            return [k.add(bases[1], line) for line in _lines_of_result(ix, plan, dims, result_strides, column)]
+
+        def turn(starts: Sequence[Value], lines: Sequence[Value], row: Value, column: Value) -> None:
+            sources = [k.gep(source.pointer, k.add(start, column), width) for start in starts]
+            targets = [k.gep(result.pointer, k.add(line, row), width) for line in lines]
+            _turn_block(k, block, sources, targets)
+
         first, top = k.mul(strip.start, plan.square), k.mul(stretch.start, plan.stretch)
         last = k.smin(k.add(first, plan.square), plan.columns)
         bottom = k.smin(k.add(top, plan.stretch), plan.rows)
         with k.loop(top, bottom, plan.square) as across:
             edge = k.smin(k.add(across.index, plan.square), bottom)
-            if len(plan.slow) > 1:
-                with k.loop(across.index, edge, plan.lanes) as rows:
+            over_rows, over_columns = (across.index, edge, plan.lanes), (first, last, plan.lanes)
+            if len(plan.slow) > 1:  # which rows these are takes long to tell
+                with k.loop(*over_rows) as rows:
                     row = k.smin(rows.index, plan.rows - plan.lanes)
-                    starts = [k.add(bases[0], start) for start in _rows_of_source(ix, plan, source_strides, row)]
-                    with k.loop(first, last, plan.lanes) as columns:
+                    starts = rows_from(row)
+                    with k.loop(*over_columns) as columns:
                         column = k.smin(columns.index, plan.columns - plan.lanes)
-                        lines = _lines_of_result(ix, plan, dims, result_strides, column)
-                        sources = [k.gep(source.pointer, k.add(start, column), width) for start in starts]
-                        targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
-                        _turn_block(k, block, sources, targets)
+                        turn(starts, lines_from(column), row, column)
             else:
-                (slow,) = plan.slow
-                with k.loop(first, last, plan.lanes) as columns:
+                with k.loop(*over_columns) as columns:
                     column = k.smin(columns.index, plan.columns - plan.lanes)
-                    lines = _lines_of_result(ix, plan, dims, result_strides, column)
-                    with k.loop(across.index, edge, plan.lanes) as rows:
+                    lines = lines_from(column)
+                    with k.loop(*over_rows) as rows:
                         row = k.smin(rows.index, plan.rows - plan.lanes)
-                        start = k.add(k.add(bases[0], k.mul(row, source_strides[slow])), column)
-                        place = k.gep(source.pointer, start, width)
-                        sources = [k.gep(place, line * source_strides[slow] * width) for line in range(plan.lanes)]
-                        targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
-                        _turn_block(k, block, sources, targets)
+                        turn(rows_from(row), lines, row, column)
 
 
 def _mirrored(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.angles import ANGLES
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES
 from xlapy.codegen.libraries.copies import COPY_LIBRARIES
 from xlapy.codegen.libraries.depthwise import DEPTHWISE_LIBRARIES
@@ -14,19 +13,13 @@ from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
-from xlapy.codegen.libraries.logarithms import LOGARITHMS
-from xlapy.codegen.libraries.powers import POWERS
-from xlapy.codegen.libraries.quotients import QUOTIENTS
+from xlapy.codegen.libraries.rare_functions import RARE_LIBRARIES
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
 from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
 from xlapy.codegen.libraries.turn import TURN_LIBRARIES
-from xlapy.codegen.libraries.zetas import ZETAS
-
-MATH_LIBRARIES = {library.name: library for library in (ANGLES, LOGARITHMS, POWERS, QUOTIENTS, ZETAS)}
-"""What functions of elements call when they need it, which is rare."""
 
 LIBRARIES: dict[str, Library] = {
     library.name: library
@@ -49,7 +42,7 @@ LIBRARIES: dict[str, Library] = {
         DEPTHWISE_GRADIENT_LIBRARIES,
         DEPTHWISE_PLANES_LIBRARIES,
         DEPTHWISE_PLANES_GRADIENT_LIBRARIES,
-        MATH_LIBRARIES,
+        RARE_LIBRARIES,
     )
     for library in group.values()
 }

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xlapy.codegen.ir import F64, IRType, KernelBuilder, Value
-from xlapy.codegen.math.coefficients import (
-    BESSEL_I0E_FAR,
-    BESSEL_I0E_NEAR,
-    BESSEL_I1E_FAR,
-    BESSEL_I1E_NEAR,
-)
 from xlapy.codegen.math.common import horner, two_chains
+from xlapy.codegen.math.special_coefficients import BESSEL_I0E_FAR, BESSEL_I0E_NEAR, BESSEL_I1E_FAR, BESSEL_I1E_NEAR
 
 # The Bessel functions change from polynomials in x to polynomials in 1/x here.
 _BESSEL_SPLIT = 8.0

@@ -10,15 +10,7 @@ from __future__ import annotations
 import math
 
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.coefficients import (
-    BRIEF_ERF,
-    BRIEF_ERFCX,
-    BRIEF_EXP2,
-    BRIEF_LOG,
-    BRIEF_TANH_ABOVE,
-    BRIEF_TANH_BELOW,
-    LN2_ROUNDED,
-)
+from xlapy.codegen.math.coefficients import BRIEF_EXP2, BRIEF_LOG, BRIEF_TANH_ABOVE, BRIEF_TANH_BELOW, LN2_ROUNDED
 from xlapy.codegen.math.common import (
     at_least,
     at_most,
@@ -32,6 +24,7 @@ from xlapy.codegen.math.common import (
     split_exponent,
 )
 from xlapy.codegen.math.logarithm import with_specials
+from xlapy.codegen.math.special_coefficients import BRIEF_ERF, BRIEF_ERFCX
 
 # Beyond these e^x is an infinity, or zero.
 _EXP_RANGE = (-104.0, 89.0)

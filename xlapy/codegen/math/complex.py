@@ -109,12 +109,9 @@ def _with_special_quotients(k: KernelBuilder, x: Complex, y: Complex, quotient: 
     return Complex(re, im)
 
 
-QUOTIENTS_LIBRARY = "quotients"
-
-
 def _any_quotient_of(type: IRType) -> RareFunction:
     symbol = f"xlapy.math.any_quotient.{type.kind}"
-    return RareFunction(symbol, QUOTIENTS_LIBRARY, any_quotient, (type,) * 4, (type,) * 2)
+    return RareFunction(symbol, "quotients", any_quotient, (type,) * 4, (type,) * 2)
 
 
 ANY_QUOTIENTS = {type.kind: _any_quotient_of(type) for type in (F32, F64)}

@@ -6,18 +6,7 @@ import math
 
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.ir_types import float_to_bits
-from xlapy.codegen.math.coefficients import (
-    ERF,
-    ERF_INV_CENTER,
-    ERF_INV_FAR,
-    ERF_INV_TAIL,
-    ERFCX,
-    ERFCX_SINGLE,
-    EXP,
-    LN2,
-    LN2_ROUNDED,
-    LOG_ERFC,
-)
+from xlapy.codegen.math.coefficients import EXP, LN2, LN2_ROUNDED
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
@@ -34,6 +23,15 @@ from xlapy.codegen.math.common import (
 )
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log_of_sum
+from xlapy.codegen.math.special_coefficients import (
+    ERF,
+    ERF_INV_CENTER,
+    ERF_INV_FAR,
+    ERF_INV_TAIL,
+    ERFCX,
+    ERFCX_SINGLE,
+    LOG_ERFC,
+)
 
 # Beyond these erf is 1 to the last bit.
 _ERF_LIMIT = {"f32": 3.9375, "f64": 5.9375}

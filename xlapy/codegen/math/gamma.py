@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from xlapy.codegen.ir import KernelBuilder, Operand, Value
-from xlapy.codegen.math.coefficients import COS, DIGAMMA, HALF_PI, SIN, STIRLING
+from xlapy.codegen.math.coefficients import COS, HALF_PI, SIN
 from xlapy.codegen.math.common import INFINITY, NAN, horner, through_double
 from xlapy.codegen.math.exponential import exp
 from xlapy.codegen.math.logarithm import log, log1p_of_any
+from xlapy.codegen.math.special_coefficients import DIGAMMA, STIRLING
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # Asymptotic series are used from here on; smaller arguments are moved up by this much.

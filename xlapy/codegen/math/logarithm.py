@@ -88,7 +88,6 @@ def _log_of_any(k: KernelBuilder, x: Value) -> tuple[Value]:
     return (with_specials(k, x, _combined(k, e, k.sub(m, 1.0))),)
 
 
-LOGARITHMS_LIBRARY = "logarithms"
 _MANY_BITS = 1 << 10
 """Of what is computed together of logarithms that the library has: arrays with a zero here and there are not that
 rare, and four vectors of 32 bytes take hardly longer than two."""
@@ -96,7 +95,7 @@ rare, and four vectors of 32 bytes take hardly longer than two."""
 
 def _any_logarithm(type: IRType) -> RareFunction:
     symbol = f"xlapy.math.log_of_any.{type.kind}"
-    return RareFunction(symbol, LOGARITHMS_LIBRARY, _log_of_any, (type,), (type,), _MANY_BITS // type.bits)
+    return RareFunction(symbol, "logarithms", _log_of_any, (type,), (type,), _MANY_BITS // type.bits)
 
 
 ANY_LOGARITHMS = {type.kind: _any_logarithm(type) for type in (F32, F64)}

@@ -127,11 +127,8 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
     return k.select(k.or_(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), one, result)
 
 
-POWERS_LIBRARY = "powers"
-
-
 def _any_power_of(type: IRType) -> RareFunction:
-    return RareFunction(f"xlapy.math.any_power.{type.kind}", POWERS_LIBRARY, _any_power, (type,) * 3, (type,))
+    return RareFunction(f"xlapy.math.any_power.{type.kind}", "powers", _any_power, (type,) * 3, (type,))
 
 
 ANY_POWERS = {type.kind: _any_power_of(type) for type in (F32, F64)}

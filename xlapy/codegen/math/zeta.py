@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
-from xlapy.codegen.math.coefficients import EULER_MACLAURIN
 from xlapy.codegen.math.common import INFINITY, NAN, is_integral
 from xlapy.codegen.math.exponential import exp
 from xlapy.codegen.math.gamma import digamma, lgamma
 from xlapy.codegen.math.logarithm import log_of_usual
 from xlapy.codegen.math.power import power
 from xlapy.codegen.math.rare import RareFunction
+from xlapy.codegen.math.special_coefficients import EULER_MACLAURIN
 from xlapy_runtime.records import Record
 
 
@@ -75,8 +75,7 @@ def _zeta_of_negative(k: KernelBuilder, s: Value, q: Value) -> tuple[Value]:
     return (k.add(first, k.select(odd, k.neg(difference), difference)),)
 
 
-ZETA_LIBRARY = "zetas"
-ZETA_OF_NEGATIVE = RareFunction("xlapy.math.zeta_of_negative.f64", ZETA_LIBRARY, _zeta_of_negative, (F64, F64), (F64,))
+ZETA_OF_NEGATIVE = RareFunction("xlapy.math.zeta_of_negative.f64", "zetas", _zeta_of_negative, (F64, F64), (F64,))
 
 
 def zeta(k: KernelBuilder, s: Value, q: Value) -> Value:

@@ -14,7 +14,6 @@ from xlapy.hlo.attributes import (
 )
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import has_features_in_lanes
-from xlapy.hlo.literal import Literal
 from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
@@ -356,48 +355,55 @@ def places_beside_few_features(
     did, so that infinities and NaNs meet what they met; sums are made in another order."""
     if not _has_idle_lanes(root, x, y, numbers, window):
         return None
-    *outer, part = window.dimensions
-    feature = numbers.kernel_output_feature
-    features, places = y.shape.dims[feature], part.size
-    *outside, axis = numbers.kernel_spatial
-    apart = new.transpose(y, permutation=(*outside, numbers.kernel_input_feature, axis, feature))
-    lines = [*(y.shape.dims[dim] for dim in (*outside, numbers.kernel_input_feature)), places * features]
-    lines.insert(len(outside), 1)
-    line = numbers.output_spatial[-1]
-    positions, reach = root.shape.dims[line], (places - 1) * part.window_dilation
-    dims = [*root.shape.dims]
-    dims[line], dims[numbers.output_feature] = positions + reach, places * features
-    of_line = replace(part, size=1, window_dilation=1)
-    if not outer:  # a dot, of which the products are padded
-        dims[line] = x.shape.dims[numbers.input_spatial[-1]]
-        of_line = replace(of_line, padding_low=0, padding_high=0)
-    products: Value = new.op(
-        "convolution",
-        [x, new.reshaped(apart, lines)],
-        shape=Shape.array(root.shape.type, dims),
-        **{
-            **root.attributes,
-            "window": Window((*outer, of_line)),
-            "dimension_numbers": _with_kernel(
-                numbers, (*numbers.kernel_spatial, numbers.kernel_input_feature, feature)
-            ),
-        },
-    )
-    if not outer:
-        edges = [PaddingDimension()] * root.shape.rank
-        edges[line] = PaddingDimension(part.padding_low, part.padding_high)
-        zero = new.op("constant", literal=Literal(root.shape.type.dtype.type(0)))
-        products = new.pad(products, zero, dimensions=tuple(edges))
-        dims[line] = positions + reach
+    part, features = window.dimensions[-1], y.shape.dims[numbers.kernel_output_feature]
+    products, line = _products_of_places(root, x, y, numbers, window), numbers.output_spatial[-1]
     total: Value | None = None
-    for place in range(places):
-        kept = [SliceDimension(0, size) for size in dims]
-        first = (places - 1 - place if part.reversal else place) * part.window_dilation
-        kept[line] = SliceDimension(first, first + positions)
+    for place in range(part.size):
+        kept = [SliceDimension(0, size) for size in products.shape.dims]
+        first = (part.size - 1 - place if part.reversal else place) * part.window_dilation
+        kept[line] = SliceDimension(first, first + root.shape.dims[line])
         kept[numbers.output_feature] = SliceDimension(place * features, (place + 1) * features)
         summand = new.slice(products, dimensions=tuple(kept))
         total = summand if total is None else new.add(total, summand)
     return total
+
+
+def _products_of_places(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> Value:
+    """The convolution with each place of a line of the kernel apart, one behind the other as features, at all positions
+    where any of them is. In a single line these are a dot's, which are padded instead of what is multiplied."""
+    *outer, part = window.dimensions
+    feature, line = numbers.kernel_output_feature, numbers.output_spatial[-1]
+    *outside, axis = numbers.kernel_spatial
+    apart = new.transpose(y, permutation=(*outside, numbers.kernel_input_feature, axis, feature))
+    lines = [
+        *(y.shape.dims[dim] for dim in (*outside, numbers.kernel_input_feature)),
+        part.size * y.shape.dims[feature],
+    ]
+    lines.insert(len(outside), 1)
+    dims = [*root.shape.dims]
+    dims[numbers.output_feature] = lines[-1]
+    of_line = replace(part, size=1, window_dilation=1)
+    if outer:
+        dims[line] += (part.size - 1) * part.window_dilation
+    else:
+        dims[line] = x.shape.dims[numbers.input_spatial[-1]]
+        of_line = replace(of_line, padding_low=0, padding_high=0)
+    order = (*numbers.kernel_spatial, numbers.kernel_input_feature, feature)
+    changed = {"window": Window((*outer, of_line)), "dimension_numbers": _with_kernel(numbers, order)}
+    products: Value = new.op(
+        "convolution",
+        [x, new.reshaped(apart, lines)],
+        shape=Shape.array(root.shape.type, dims),
+        **{**root.attributes, **changed},
+    )
+    if outer:
+        return products
+    edges = [PaddingDimension()] * root.shape.rank
+    edges[line] = PaddingDimension(part.padding_low, part.padding_high)
+    zero = new.filled(0, Shape.scalar(root.shape.type))
+    return new.pad(products, zero, dimensions=tuple(edges))
 
 
 def _has_places_in_front(numbers: ConvolutionDimensionNumbers, last: int) -> bool:

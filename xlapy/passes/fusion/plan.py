@@ -334,10 +334,10 @@ class FusionPlan:
         """Why it pays to store `producer`, or "" if these groups shall compute it, at these places."""
         if len(maps) > MAX_COPIES and operation_cost(producer):
             return f"{len(maps)} kernels would compute it again"
-        if producer.opcode == "broadcast" and is_kernel_constant(producer.operands[0]):
-            return ""  # one number, wherever it is asked for
-        added = max(operation_cost(producer), 1.0)
         is_number = producer.opcode == "broadcast" and producer.operands[0].shape.is_scalar  # at any place
+        if is_number and is_kernel_constant(producer.operands[0]):
+            return ""
+        added = max(operation_cost(producer), 1.0)
         for group, needed in maps.items():
             if len(needed) > MAX_MAPS and not is_number:
                 return f"the kernel of {group.root.name} needs it at {len(needed)} places"
