@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xlapy_runtime.hand_written import ask_processor, is_linux_on_x86
 from xlapy_runtime.late import late
+from xlapy_runtime.matrix_unit import uses_matrix_unit
 
 _FOR_SYSTEMS_AND_INTRINSICS = frozenset(
     [
         "64bit",
         "adx",
         "aes",
+        "avx10.1",
         "cldemote",
         "clflushopt",
         "clwb",
@@ -64,19 +66,25 @@ _FOR_SYSTEMS_AND_INTRINSICS = frozenset(
         "xsaves",
     ]
 )
-"""What every machine of 64 bits has, or LLVM uses only for who asks for the very instruction, as no kernel does."""
+"""What every machine of 64 bits has, or LLVM uses only for who asks for the very instruction, as no kernel does; or
+what stands for others that are named besides."""
 
 
 def needed_features(features: str) -> list[str]:
     """Of LLVM's list of what a machine has ("+avx,-avx512f,..."), what code that was made for it may use."""
     had = (name[1:] for name in features.split(",") if name.startswith("+"))
-    return sorted(name for name in had if name not in _FOR_SYSTEMS_AND_INTRINSICS and not name.startswith("amx-"))
+    return sorted(name for name in had if name in _OF_MATRIX_UNIT or not _is_for_who_asks(name))
+
+
+def _is_for_who_asks(name: str) -> bool:
+    return name in _FOR_SYSTEMS_AND_INTRINSICS or name.startswith("amx-")
 
 
 def lacking_features(needed: Iterable[str]) -> list[str]:
     """Those of the features that this machine does not have, as this process may use it."""
     known = _answers() if is_linux_on_x86() else {}
     found = {name: known[name] if name in known else _llvm_has(name) for name in needed}
+    found |= {name: is_here and uses_matrix_unit() for name, is_here in found.items() if name in _OF_MATRIX_UNIT}
     return sorted(name for name, is_here in found.items() if not is_here)
 
 
@@ -98,8 +106,11 @@ _QUESTIONS = (_MODEL, _EXTENSIONS, _MORE_EXTENSIONS, _ADDED, _MOST, _MOST_ADDED)
 
 _EAX, _EBX, _ECX, _EDX = range(4)
 _ROW_WORDS = 4
-_WITH_HALVES, _WITH_ALL = 0x06, 0xE6
-"""The registers that the system has to save for AVX and for AVX-512: bits of the word behind the rows."""
+_WITH_HALVES, _WITH_ALL, _WITH_TILES = 0x06, 0xE6, 0x60000
+"""The registers that the system has to save for AVX, AVX-512 and AMX: bits of the word behind the rows."""
+
+_OF_MATRIX_UNIT = frozenset(("amx-bf16", "amx-int8", "amx-tile"))
+"""What products use where the system lets them."""
 
 _BITS: Mapping[tuple[tuple[int, int], int], Mapping[str, int]] = {
     (_MODEL, _ECX): {
@@ -136,7 +147,7 @@ _BITS: Mapping[tuple[tuple[int, int], int], Mapping[str, int]] = {
         "avx512bitalg": 12,
         "avx512vpopcntdq": 14,
     },
-    (_EXTENSIONS, _EDX): {"avx512vp2intersect": 8, "avx512fp16": 23},
+    (_EXTENSIONS, _EDX): {"avx512vp2intersect": 8, "amx-bf16": 22, "avx512fp16": 23, "amx-tile": 24, "amx-int8": 25},
     (_MORE_EXTENSIONS, _EAX): {"avxvnni": 4, "avx512bf16": 5, "avxifma": 23},
     (_MORE_EXTENSIONS, _EDX): {"avxvnniint8": 4, "avxneconvert": 5, "avxvnniint16": 10},
     (_ADDED, _ECX): {"sahf": 0, "lzcnt": 5, "sse4a": 6, "prfchw": 8, "xop": 11, "fma4": 16, "tbm": 21},
@@ -165,6 +176,8 @@ def _answers() -> Mapping[str, bool]:
 
 def _registers(name: str) -> int:
     """Which registers the system has to save before code may use the feature."""
+    if name in _OF_MATRIX_UNIT:
+        return _WITH_TILES
     if name.startswith("avx512"):
         return _WITH_ALL
     return _WITH_HALVES if name.startswith("avx") or name in _OF_LONG_REGISTERS else 0

@@ -62,11 +62,16 @@ def test_plans_differ_by_cache_sizes_but_code_does_not() -> None:
 
 
 def test_cache_sizes_come_from_the_table_and_else_from_defaults(tmp_path: Path) -> None:
-    for index, (kind, level, size) in enumerate([("Data", 1, "48K"), ("Instruction", 1, "99K"), ("Unified", 2, "2M")]):
-        directory = tmp_path / f"index{index}"
+    def write(kind: str, level: int, size: str) -> None:
+        directory = tmp_path / f"index{len(list(tmp_path.iterdir()))}"
         directory.mkdir()
         (directory / "type").write_text(kind + "\n")
         (directory / "level").write_text(f"{level}\n")
         (directory / "size").write_text(size + "\n")
+
+    for kind, level, size in [("Data", 1, "48K"), ("Instruction", 1, "99K"), ("Unified", 2, "2M")]:
+        write(kind, level, size)
     assert _host_cache_sizes(str(tmp_path)) == (48 << 10, 2 << 20, 8 << 20)
+    write("Unified", 3, "491520K")  # of a server, whose other cores use it, too
+    assert _host_cache_sizes(str(tmp_path)) == (48 << 10, 2 << 20, 64 << 20)
     assert _host_cache_sizes(str(tmp_path / "absent")) == (32 << 10, 512 << 10, 8 << 20)

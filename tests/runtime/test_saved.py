@@ -632,6 +632,16 @@ def test_this_machine_has_what_it_needs() -> None:
     assert needed and not processor_features.lacking_features(needed)
 
 
+def test_what_stands_for_other_features_is_not_needed() -> None:
+    features = "+amx-avx512,+amx-int8,+amx-tile,+avx,+avx10.1,-avx512f,+rdseed"
+    assert processor_features.needed_features(features) == ["amx-int8", "amx-tile", "avx"]
+
+
+def test_a_matrix_unit_that_the_system_does_not_lend_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_features, "uses_matrix_unit", lambda: False)
+    assert processor_features.lacking_features(["amx-tile"]) == ["amx-tile"]
+
+
 @pytest.mark.skipif(not is_linux_on_x86(), reason="nobody but LLVM can tell")
 @pytest.mark.parametrize("name", [name for name in REFERENCE_MACHINES if name != "neon"])
 def test_what_references_need_is_known_without_llvm(name: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.codegen.libraries.gemm import LOW_ROWS, is_turned_round
+from xlapy.codegen.libraries.gemm import LOW_ROWS, is_turned_round, kind_on
 from xlapy.codegen.libraries.gemm_strips import Strips, strips_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home
@@ -72,7 +72,8 @@ def packed_side(
     if _may_meet_infinity(call, constant):
         return None
     names, sizes = _NAMES[side], call.sizes
-    strips = strips_of(call.kind, target, sizes["k"], sizes["n" if side else "m"])
+    kind = call.kind if call.windows else kind_on(call.kind, target, sizes)
+    strips = strips_of(kind, target, sizes["k"], sizes["n" if side else "m"])
     element = strips.element_bytes
     outer = [(each.count, each.strides[side]) for each in call.repetitions]
     outer.append((sizes["batches"], sizes[names["batch"]] * element))

@@ -18,6 +18,7 @@ from typing import Any
 
 from xlapy_runtime.hand_written import ask_processor, is_linux_on_x86
 from xlapy_runtime.linking import symbol_address
+from xlapy_runtime.matrix_unit import uses_matrix_unit
 from xlapy_runtime.small_files import first_bytes
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
@@ -36,7 +37,7 @@ def processor_identity() -> bytes | None:
     if not is_linux_on_x86():
         return None
     boot = first_bytes(_BOOT)
-    return boot + bytes(_answers()) if boot else None
+    return boot + bytes(_answers()) + bytes([uses_matrix_unit()]) if boot else None
 
 
 def _answers() -> ctypes.Array[ctypes.c_uint32]:
@@ -74,7 +75,7 @@ def known_processor() -> str | None:
         return None
     leaves = ctypes.string_at(first, _LEAVES * _LEAF_BYTES)
     caches = [os.sysconf(name) for name in _CACHES]
-    return f"{leaves[: _OF_CORE.start].hex()} {leaves[_OF_CORE.stop :].hex()} {caches}"
+    return f"{leaves[: _OF_CORE.start].hex()} {leaves[_OF_CORE.stop :].hex()} {caches} {uses_matrix_unit()}"
 
 
 def _leaf_function() -> Any:

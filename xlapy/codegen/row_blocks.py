@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernel_calls import table_of
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
-from xlapy.codegen.libraries.gemm import SIZES, product_function
+from xlapy.codegen.libraries.gemm import SIZES, kind_on, product_function
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.row_blocks import BlockProduct, RowBlocks
 from xlapy_runtime.records import Record
@@ -36,25 +37,28 @@ def write_row_blocks(
         count = len(fusion.operands) + 2
         *arrays, result, parallel = (k.load(k.gep(k.parameters["table"], n, PTR.bytes), PTR) for n in range(count))
         operands = dict(zip(fusion.called[0].parameters, arrays, strict=True))
-        emitter = _Emitter(k, blocks, kernel, operands, result, parallel)
+        emitter = _Emitter(k, library.target, blocks, kernel, operands, result, parallel)
         scratch = acquire_scratch(k, k.const(I64, blocks.block_rows * blocks.row_bytes))
         with k.loop(k.parameters["begin"], k.parameters["end"]) as block:
             emitter.block(scratch.memory, block.index)
         release_scratch(k, scratch)
-    libraries = {"scratch", *(_function_of(blocks, product)[0] for product in (blocks.first, blocks.second))}
+    products = (blocks.first, blocks.second)
+    libraries = {"scratch", *(_function_of(blocks, product, library.target)[0] for product in products)}
     return name, libraries if kernel.call is None else {*libraries, kernel.call.library}
 
 
-def _function_of(blocks: RowBlocks, product: BlockProduct) -> tuple[str, str]:
+def _function_of(blocks: RowBlocks, product: BlockProduct, target: Target) -> tuple[str, str]:
     """The library and its function for the blocks of a product, the last one of a matrix included."""
     fewest_rows = blocks.first.sizes["m"] - (blocks.blocks_of_matrix - 1) * blocks.block_rows
-    return product_function(product.kind, fewest_rows, product.sizes["n"])
+    kind = kind_on(product.kind, target, {**product.sizes, "m": fewest_rows})
+    return product_function(kind, fewest_rows, product.sizes["n"])
 
 
 class _Emitter(Record):
     """What the code for one block knows: the arrays of the fusion by its parameters, and what it calls."""
 
     k: KernelBuilder
+    target: Target
     blocks: RowBlocks
     kernel: NativeKernel
     operands: Mapping[Instruction, Value]
@@ -96,7 +100,7 @@ class _Emitter(Record):
         b = self._matrix(self.operands[right], product, matrix, 1)
         table = self._table({**product.sizes, "batches": 1, "c_row": c_row}, rows)
         nothing = k.const(PTR, 0)
-        _, function = _function_of(self.blocks, product)
+        _, function = _function_of(self.blocks, product, self.target)
         k.call(function, [self.parallel, a, b, c, table, nothing, nothing])
 
     def _table(self, sizes: Mapping[str, int], rows: Value) -> Value:

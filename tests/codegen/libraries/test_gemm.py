@@ -25,7 +25,7 @@ from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, emit_gemm, emit_low, product_function
 from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES, DOTS_ROWS
 from xlapy.codegen.libraries.gemm_tile import Tile, TileShape, tile_shape
-from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
+from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, UNIT_TYPES, GemmType
 from xlapy.codegen.libraries.gemm_vector import stream_heights
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
@@ -54,6 +54,10 @@ OPERANDS = {
     "s64": np.int64,
     "c64": np.complex64,
     "c128": np.complex128,
+    "amx_s8": np.int8,  # by the matrix unit, where there is one
+    "amx_u8": np.uint8,
+    "amx_bf16": ml_dtypes.bfloat16,
+    "amx_bf16_f32": ml_dtypes.bfloat16,
 }
 RESULTS = {
     **OPERANDS,
@@ -62,12 +66,15 @@ RESULTS = {
     "f8e4m3fn_f32": np.float32,
     "s8": np.int32,
     "u8": np.int32,
+    "amx_s8": np.int32,
+    "amx_u8": np.int32,
+    "amx_bf16_f32": np.float32,
 }
-EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f8e5m2": 2.0**-3, "f64": 2.0**-52, "c128": 2.0**-52}
+EPSILON = {"bf16": 2.0**-8, "amx_bf16": 2.0**-8, "f16": 2.0**-11, "f8e5m2": 2.0**-3, "f64": 2.0**-52, "c128": 2.0**-52}
 """The rounding error of a result; f32's where nothing else is said."""
 
 NAMES = sorted(OPERANDS)
-INTEGERS = ("s8", "u8", "s32", "s64")
+INTEGERS = ("s8", "u8", "s32", "s64", "amx_s8", "amx_u8")
 
 SIZES_TO_TEST = [
     (1, 1, 1),
@@ -516,6 +523,16 @@ def test_other_machines_get_their_instructions_and_no_spills(machine: str, name:
         assert not spills_of_the_main_tile(assembly, kind, main)
 
 
+@pytest.mark.parametrize(("name", "instruction"), [("amx_u8", "tdpbuud"), ("amx_bf16", "tdpbf16ps")])
+def test_a_matrix_unit_is_used_where_there_is_one(name: str, instruction: str) -> None:
+    without = reference_target("avx512")
+    target = dataclasses.replace(without, features=f"{without.features},+amx-bf16,+amx-int8,+amx-tile")
+    assembly = emit_assembly(emit_gemm(UNIT_TYPES[name], target).text(), target)
+    assert assembly.count(instruction) == 9  # bodies of one, two, two and four tiles
+    assert "tilerelease" in assembly
+    assert "tilerelease" not in emit_assembly(emit_gemm(UNIT_TYPES[name], without).text(), without)
+
+
 def spills_of_the_main_tile(assembly: str, kind: GemmType, shape: TileShape) -> list[str]:
     """Instructions that move whole vectors between registers and the stack."""
     start = assembly.index(f"\n{Tile(shape.rows, shape.vectors).name(kind)}:")
@@ -578,7 +595,7 @@ def test_a_library_is_made_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", list(TARGETS))
-@pytest.mark.parametrize("name", ["f32", "bf16", "s8", "c64"])
+@pytest.mark.parametrize("name", ["f32", "bf16", "s8", "c64", "amx_s8", "amx_bf16"])
 def test_nothing_outside_of_the_operands_is_touched(name: str, target: str) -> None:
     """A read or write beyond them ends the process."""
     rooms = [GuardedRoom(1 << 18) for _ in range(3)]

@@ -14,7 +14,7 @@ from xlapy.codegen.frame import Frame
 from xlapy.codegen.ir import I64, PTR, Value
 from xlapy.codegen.kernel_calls import table_of
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
-from xlapy.codegen.libraries.gemm import SIZES, product_function
+from xlapy.codegen.libraries.gemm import SIZES, kind_on, product_function
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.spread import SPREAD_SIZES
 from xlapy.codegen.packed_constants import PackedSide, packed_side
@@ -115,7 +115,8 @@ def _product_call(
     """Multiplies the first two arrays into the third one."""
     k = frame.k
     if call.windows is None:
-        library, function = product_function(call.kind, call.sizes["m"], call.sizes["n"])
+        kind = kind_on(call.kind, entry.kernels.target, call.sizes)
+        library, function = product_function(kind, call.sizes["m"], call.sizes["n"])
     else:
         library = function = f"gemm_{call.kind}_windows"
     entry.libraries.add(library)

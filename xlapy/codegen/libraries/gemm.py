@@ -49,7 +49,7 @@ from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_gradient import GemmGradient
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
+from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, GemmType, unit_name
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
 
@@ -146,8 +146,9 @@ def _part(kind: GemmType, part: str, emit: Callable[[GemmType, Target], Module])
     return Library(f"{name}_{part}", (f"{name}_{part}",), partial(emit, kind), needs=needs, most_parts=4)
 
 
-GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
-"""By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
+GEMM_LIBRARIES = {name: _library(kind) for name, kind in LIBRARY_TYPES.items()}
+"""By the element type of the operands; "bf16_f32" and the like leave the sums as they are, and "amx_s8" and the like
+are for the matrix unit."""
 
 LOW_GEMM_LIBRARIES = {name: _part(kind, "low", emit_low) for name, kind in GEMM_TYPES.items()}
 WINDOW_GEMM_LIBRARIES = {
@@ -159,12 +160,23 @@ LOW_ROWS = 9
 rows of B, or by tiles that are wider. (No target has more rows in tiles that are wider than usual.)"""
 
 
+_LEAST_UNIT_STEPS = 16
+"""With fewer along K the matrix unit multiplies zeros most of the time, and packing takes longer than that."""
+
+
 def product_function(kind: str, rows: int, columns: int) -> tuple[str, str]:
     """The library and its function that compute products of this type and size."""
     library = f"gemm_{kind}"
-    if min(rows, columns) <= LOW_ROWS:
+    if min(rows, columns) <= LOW_ROWS and kind in LOW_GEMM_LIBRARIES:
         return f"{library}_low", f"{library}_low"
     return library, f"{library}_run"
+
+
+def kind_on(kind: str, target: Target, sizes: Mapping[str, int]) -> str:
+    """The type of products as which this machine computes one of these sizes: another one for the matrix unit."""
+    if min(sizes["m"], sizes["n"]) <= LOW_ROWS or sizes["k"] < _LEAST_UNIT_STEPS:
+        return kind
+    return unit_name(kind, target) or kind
 
 
 def is_turned_round(sizes: Mapping[str, int]) -> bool:

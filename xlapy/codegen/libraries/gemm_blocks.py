@@ -35,6 +35,7 @@ from xlapy.codegen.libraries.gemm_tile import (
     preparing_tile_of,
     tiles_of,
 )
+from xlapy.codegen.libraries.gemm_unit import emit_unit_bodies, release_unit
 from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.support.records import Record
@@ -121,8 +122,11 @@ class GemmBlocks(GemmCuts):
 
     def tiles(self) -> None:
         """The tiles of large products, with those for what is left at their edges."""
+        if self._kind.unit:
+            emit_unit_bodies(self._module, self._kind, self._prefix, self._attributes)
         self._table_of_tiles("tiles", [tile for tile in self._all_tiles() if tile.vectors <= self._shape.vectors])
-        self._tiles_that_pack("copying_tiles", self._shape)
+        if self._copies_strips:
+            self._tiles_that_pack("copying_tiles", self._shape)
         if self._broad is not None:
             self._table_of_tiles("broad_tiles", broad_tiles_of(self._shape))
             self._tiles_that_pack("broad_copying_tiles", self._broad)
@@ -344,7 +348,8 @@ class GemmBlocks(GemmCuts):
             return [k.const(I64, 0), b, b_step, strip.a.place, strip.sums, tiles.goal, tiles.later]
 
         is_copied = k.and_(tiles.copies, k.not_(strip.is_packed))
-        self._tiles_below(k, strip, tiles, k.if_else(is_copied, first_tile, no_tile))
+        start = k.if_else(is_copied, first_tile, no_tile) if self._copies_strips else no_tile()
+        self._tiles_below(k, strip, tiles, start)
         with k.if_(k.and_(strip.ends, k.not_(tiles.are_finished))):
             self._finish_part(k, strip, strip.sums, tiles.sums_row, 0, k.parameters["rows"])
 
@@ -427,13 +432,14 @@ class GemmBlocks(GemmCuts):
             arguments = [strip.depth, a, a_row, strip.a.step, b, b_step, place, pitch, strip.columns, strip.accumulate]
             arguments += [goal, tiles.goal_row]
             self._fetch_next_matrix(k, strip, k.add(tiles.first_row, row), height)
-            is_whole = k.compare("eq", height, tiles.height)
-            prepares = k.and_(k.and_(strip.prepare, is_whole), k.compare("lt", prepared, strip.depth))
-            prepared = k.if_else(
-                prepares,
-                functools.partial(self._preparing_tile, k, strip, tiles, arguments, prepared),
-                functools.partial(self._plain_tile, k, tiles, [*arguments, later], height, prepared),
-            )[0]
+            plain_tile = functools.partial(self._plain_tile, k, tiles, [*arguments, later], height, prepared)
+            if self._copies_strips:
+                is_whole = k.compare("eq", height, tiles.height)
+                prepares = k.and_(k.and_(strip.prepare, is_whole), k.compare("lt", prepared, strip.depth))
+                preparing_tile = functools.partial(self._preparing_tile, k, strip, tiles, arguments, prepared)
+                prepared = k.if_else(prepares, preparing_tile, plain_tile)[0]
+            else:
+                plain_tile()
             with k.if_(tiles.are_finished):
                 self._finish_part(k, strip, place, pitch, row, height)
             a = k.gep(a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
@@ -525,6 +531,8 @@ class GemmBlocks(GemmCuts):
                     columns = k.smin(k.sub(total_columns, column), block_columns)
                     place = [batch, row, rows, column, columns]
                     k.call(f"{self._prefix}_block", [problem.place, *place, copy, copy_of_a])
+                if self._kind.unit:
+                    release_unit(k)
 
             room_for_b = k.select(k.compare("ne", problem["copies"], 0), k.const(I64, self._copy_bytes), 0)
             room_for_a = k.select(k.compare("ne", problem["copies_a"], 0), self._bytes_of_copied_rows(k, problem), 0)

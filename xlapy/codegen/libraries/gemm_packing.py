@@ -92,8 +92,8 @@ class PackingEmitter:
         self._width = width
         self._prefix = prefix
         self._element_bytes = kind.element.bytes * kind.parts
-        self._steps = k.lshr(k.add(k.parameters["depth"], kind.pair - 1), kind.pair - 1)
-        self._whole_steps = k.lshr(k.parameters["depth"], kind.pair - 1)
+        self._steps = k.lshr(k.add(k.parameters["depth"], kind.pair - 1), kind.pair_bits)
+        self._whole_steps = k.lshr(k.parameters["depth"], kind.pair_bits)
 
     def emit(self) -> None:
         k = self._k

@@ -14,7 +14,6 @@ from xlapy.codegen.libraries.gemm_problem import (
     PANEL_ROWS,
     PROBLEM,
     RANGE,
-    STEPS_AT_ONCE,
     ceil_div,
     depth_of,
     even_part,
@@ -25,12 +24,13 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
+from xlapy.codegen.libraries.gemm_unit_packing import emit_unit_packing
 from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 from xlapy.support.records import Record
 
 STEPS_OF_PART = 16
-"""Rows of B that are handed out together to be packed."""
+"""Rows of B that are handed out together to be packed, if no more are packed together."""
 
 WIDE_STRIPS = 8
 """With fewer strips rows are too short for that."""
@@ -69,6 +69,9 @@ class GemmPanels(GemmBlocks):
     # Packing
 
     def packing(self) -> None:
+        if self._kind.unit:
+            emit_unit_packing(self._module, self._kind, self._prefix, self._shape.columns, self._attributes)
+            return
         turns_rows = self._turns_rows
         emit_packing(self._module, self._target, self._kind, self._shape, self._prefix, turns_rows=turns_rows)
 
@@ -93,15 +96,16 @@ class GemmPanels(GemmBlocks):
         def turned() -> None:
             self._pack_strip(k, problem, "a", "a_row", strip, first, count, "pack_a")
 
+        def kept() -> None:
+            self._pack_strip(k, problem, "a", "a_row", strip, first, count, "copy_rows")
+
         def of_matrix() -> None:
             if self._kind.is_packed_in_memory:
                 turned()
-                return
-            k.if_else(
-                self._keeps_rows(k, problem),
-                lambda: self._pack_strip(k, problem, "a", "a_row", strip, first, count, "copy_rows"),
-                turned,
-            )
+            elif self._kind.unit:
+                kept()
+            else:
+                k.if_else(self._keeps_rows(k, problem), kept, turned)
 
         if not has_windows(self._kind):
             of_matrix()
@@ -120,6 +124,8 @@ class GemmPanels(GemmBlocks):
 
     def _keeps_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether A is a matrix whose rows tiles read as they are, be it after a copy because they are widened."""
+        if self._kind.unit:
+            return k.const(I1, 1)
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
         are_rows = k.and_(is_matrix, k.compare("eq", problem["a_step"], self._element_bytes))
         return k.and_(are_rows, self._reads_seldom(k, problem)) if self._turns_rows else are_rows
@@ -142,6 +148,10 @@ class GemmPanels(GemmBlocks):
         work = k.mul(k.mul(problem["m"], problem["n"]), k.smax(problem["k"], 1))
         return k.compare("le", work, _MATRIX_WORK)
 
+    @property
+    def _steps_of_part(self) -> int:
+        return max(STEPS_OF_PART, self._steps_together)
+
     def _pack_part_of_b(self, k: KernelBuilder, problem: RecordValue, part: Value) -> None:
         """One strip, or some steps of all strips."""
         start, count = self._whole_columns(k, problem["column"]), self._whole_columns(k, problem["columns"])
@@ -150,10 +160,10 @@ class GemmPanels(GemmBlocks):
             self._pack_strip(k, problem, "b", "b_column", part, start, count, "pack_b")
 
         def steps() -> None:
-            first = k.mul(part, STEPS_OF_PART)
-            last = k.smin(k.add(first, STEPS_OF_PART), problem["depth"])
+            first = k.mul(part, self._steps_of_part)
+            last = k.smin(k.add(first, self._steps_of_part), problem["depth"])
             strips = ceil_div(k, problem["columns"], self._shape.columns)
-            with k.loop(first, last, STEPS_AT_ONCE) as step, k.loop(0, strips) as strip:
+            with k.loop(first, last, self._steps_together) as step, k.loop(0, strips) as strip:
                 here = (step.index, last)
                 self._pack_strip(k, problem, "b", "b_column", strip.index, start, count, "pack_b", here)
 
@@ -172,7 +182,7 @@ class GemmPanels(GemmBlocks):
         steps: tuple[Value, Value] | None = None,
     ) -> None:
         """One strip of the panel's `count` rows or columns, which begin at number `start` of the matrix; from the first
-        of `steps` on `STEPS_AT_ONCE` or up to the second, or all of them."""
+        of `steps` on those packed together or up to the second, or all of them."""
         parts = self._kind.parts
         width = self._shape.rows if matrix == "a" else self._shape.columns
         valid = k.smin(k.sub(k.mul(count, parts), k.mul(strip, width)), width)
@@ -185,8 +195,8 @@ class GemmPanels(GemmBlocks):
         if steps is not None:
             step, end = steps
             source = k.gep(source, k.mul(step, problem[f"{matrix}_step"]))
-            packed = k.gep(packed, k.mul(k.lshr(step, self._kind.pair - 1), problem[f"tile_{matrix}_step"]))
-            depth = k.smin(k.sub(end, step), STEPS_AT_ONCE)
+            packed = k.gep(packed, k.mul(k.lshr(step, self._kind.pair_bits), problem[f"tile_{matrix}_step"]))
+            depth = k.smin(k.sub(end, step), self._steps_together)
         arguments = [depth, source, problem[across], problem[f"{matrix}_step"], valid, packed]
         if function == "copy_rows":
             arguments.append(problem["tile_a_row"])
@@ -262,7 +272,8 @@ class GemmPanels(GemmBlocks):
 
     def _panel_depth(self, k: KernelBuilder, depth: Value) -> Value:
         """Steps along K that are packed at once."""
-        return even_part(k, k.smax(depth, 1), self._chunk_steps * self._kind.pair, STEPS_OF_GROUP)
+        multiple = max(STEPS_OF_GROUP, self._steps_together)
+        return even_part(k, k.smax(depth, 1), self._chunk_steps * self._kind.pair, multiple)
 
     def _room(self, k: KernelBuilder, problem: RecordValue, rows: Value, columns: Value) -> _Room:
         """Scratch memory for panels of up to so many rows and columns, in which tiles find what is packed."""
@@ -347,7 +358,7 @@ class GemmPanels(GemmBlocks):
         packs_steps = k.and_(by_rows, k.compare("ge", problem["columns"], WIDE_STRIPS * shape.columns))
         b_parts = k.select(
             packs_steps,
-            ceil_div(k, problem["depth"], STEPS_OF_PART),
+            ceil_div(k, problem["depth"], self._steps_of_part),
             ceil_div(k, problem["columns"], shape.columns),
         )
         problem.set(

@@ -7,6 +7,7 @@ from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES, packed_strip_bytes
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
 from xlapy.codegen.libraries.gemm_tile import TileShape, tile_shape
 from xlapy.codegen.libraries.gemm_types import GemmType
+from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
 from xlapy.codegen.target import Target
 
 _CHUNK_BYTES = 2048
@@ -24,8 +25,8 @@ _STEPS_OF_PART = 512
 one take room, too, and higher blocks copy each strip of B less often (f32, 2048 by 2048: 3 % faster)."""
 
 STEPS_AT_ONCE = 8
-"""Along K, that are packed together, of all strips: read row by row, B comes three times as fast as strip by strip, as
-a strip has only a line or two of each row."""
+"""Along K, that are packed together in general, of all strips: read row by row, B comes three times as fast as strip by
+strip, as a strip has only a line or two of each row."""
 
 PANEL_ROWS = 1032
 PANEL_COLUMNS = 1024
@@ -180,6 +181,8 @@ class GemmFunctions:
         has_room = target.l2_bytes > _LONG_BLOCK_ROWS * _LONG_CHUNK_BYTES
         self._block_rows = _LONG_BLOCK_ROWS if has_room else _BLOCK_ROWS
         self._chunk_steps = (_LONG_CHUNK_BYTES if has_room else _CHUNK_BYTES) // kind.packed.bytes
+        self._steps_together = UNIT_STEPS * kind.pair if kind.unit else STEPS_AT_ONCE
+        """Along K, that are packed together, of all strips."""
         self._part_steps = min(self._chunk_steps, _STEPS_OF_PART)
         self._part_rows = self._block_rows * self._chunk_steps // self._part_steps
         panel_strips = -(-PANEL_ROWS // self._tile_rows), PANEL_COLUMNS // self._shape.columns
@@ -199,6 +202,11 @@ class GemmFunctions:
     def _has_short_vectors(self) -> bool:
         """Whether a vector of packed elements is less than a cache line."""
         return self._shape.lanes * self._kind.packed.bytes < _LINE_BYTES
+
+    @property
+    def _copies_strips(self) -> bool:
+        """Whether there are tiles that pack B for others. The matrix unit has it packed beforehand."""
+        return not self._kind.unit
 
     @property
     def _turns_rows(self) -> bool:
@@ -231,15 +239,17 @@ class GemmFunctions:
     def _grain(self, k: KernelBuilder, count: Value, work: Value) -> Value:
         """How many of `count` units a thread takes at a time, if one takes so many multiplications."""
         fair = k.sdiv(k.mul(count, work), _FEW_CHUNKS)
-        least = _LEAST_CHUNK_WORK * self._kind.pair
-        return ceil_div(k, k.smin(k.smax(fair, least), CHUNK_WORK), work)
+        speed = self._kind.speed
+        most = CHUNK_WORK * speed if self._kind.unit else CHUNK_WORK
+        return ceil_div(k, k.smin(k.smax(fair, _LEAST_CHUNK_WORK * speed), most), work)
 
     def _whole_columns(self, k: KernelBuilder, reals: Value) -> Value:
         return k.lshr(reals, self._kind.parts - 1)
 
     def _steps(self, k: KernelBuilder, depth: Value) -> Value:
-        """Packed steps for `depth` elements along K."""
-        return k.lshr(k.add(depth, self._kind.pair - 1), self._kind.pair - 1)
+        """Packed steps for `depth` elements along K. The matrix unit makes several at once: the last ones are zeros."""
+        pairs = k.lshr(k.add(depth, self._kind.pair - 1), self._kind.pair_bits)
+        return k.and_(k.add(pairs, UNIT_STEPS - 1), -UNIT_STEPS) if self._kind.unit else pairs
 
 
 def depth_of(k: KernelBuilder, problem: RecordValue, batch: Value, depth: Value) -> Value:

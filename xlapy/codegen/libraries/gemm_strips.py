@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from xlapy.codegen.ir import F32, F64, I32, I64
 from xlapy.codegen.libraries.gemm_packing import packed_strip_bytes
 from xlapy.codegen.libraries.gemm_tile import tile_shape
-from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
+from xlapy.codegen.libraries.gemm_types import LIBRARY_TYPES, GemmType
+from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
 from xlapy.codegen.target import Target
 from xlapy.support.records import Record
 from xlapy_runtime.alignment import aligned_bytes
@@ -69,7 +71,7 @@ class Strips(Record):
 
 def strips_of(kind_name: str, target: Target, depth: int, columns: int) -> Strips:
     """How the library of this type reads right sides of this size."""
-    kind = GEMM_TYPES[kind_name].on(target)
+    kind = LIBRARY_TYPES[kind_name].on(target)
     width = tile_shape(kind, target).columns
     return Strips(
         depth,
@@ -78,12 +80,20 @@ def strips_of(kind_name: str, target: Target, depth: int, columns: int) -> Strip
         kind.pair,
         kind.element.bytes * kind.parts,
         _packed_dtype(kind),
-        packed_strip_bytes(kind, width, -(-depth // kind.pair)),
+        packed_strip_bytes(kind, width, _packed_steps(kind, depth)),
     )
+
+
+def _packed_steps(kind: GemmType, depth: int) -> int:
+    """For so many along K; the matrix unit makes several at once."""
+    together = UNIT_STEPS if kind.unit else 1
+    return -(-depth // (kind.pair * together)) * together
 
 
 def _packed_dtype(kind: GemmType) -> np.dtype[Any]:
     """Of one step; numpy converts elements to it exactly."""
+    if kind.unit:
+        return np.dtype(ml_dtypes.bfloat16 if kind.narrow_float else np.int8 if kind.signed else np.uint8)
     if kind.pair == 2:
         return np.dtype(np.int16)
     return np.dtype((_COMPLEX_DTYPES if kind.parts == 2 else _DTYPES)[kind.packed])

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_types import GemmType
+from xlapy.codegen.libraries.gemm_unit import UNIT_ROWS, emit_unit_tile
 from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record, replaced
 
@@ -109,13 +110,16 @@ class TileShape(Record):
 
 
 def tile_shape(kind: GemmType, target: Target) -> TileShape:
-    """12 by 2 vectors of 32 registers, 6 by 2 of 16.
+    """12 by 2 vectors of 32 registers, 6 by 2 of 16; of the matrix unit, two by two of its tiles.
 
     For f64, where a vector is a cache line and B is copied, 9 by 3: 27 multiply-adds for 12 loads, not 24 for 14, while
     operands come from the second-level cache (0.95 to 0.98 of the time on a Zen 5). The longer strip of B does not pay
     where that would else be in the nearest cache; and what f32 gains, a hundredth, is not worth the third of the time
     by which the library takes longer to make.
     """
+    if kind.unit:
+        side = 2 * UNIT_ROWS
+        return TileShape(side, 2, ((side, 2),), UNIT_ROWS, 8, True, 0, True)
     lanes = target.lanes(kind.accumulator.bits)
     is_long = lanes * kind.accumulator.bytes >= CACHE_LINE
     streamed_rows = _STREAMED_ROWS if is_long else _STREAMED_ROWS_OF_SHORT_VECTORS
@@ -148,7 +152,7 @@ def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
     """Every variant that products of this type may call, of each height those for whole strips last.
 
     Where masks are free, edges stand for those that only see strips of B in cache: all but the widest of each height,
-    and those of so few rows that B would be streamed if it were larger.
+    and those of so few rows that B would be streamed if it were larger. So do all of the matrix unit.
     """
     heights = range(kind.parts, shape.rows + 1, kind.parts)
     tiles = []
@@ -156,7 +160,7 @@ def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
         widest = shape.most_vectors_of(rows)
         tiles += [Tile(rows, vectors, is_edge=True) for vectors in range(1, widest + 1)]
         whole = {widest} if shape.masks_are_free else {shape.vectors, widest}
-        if shape.masks_are_free and rows <= shape.streamed_rows:
+        if kind.unit or (shape.masks_are_free and rows <= shape.streamed_rows):
             whole = set()
         tiles += [Tile(rows, vectors) for vectors in sorted(whole)]
     return tiles
@@ -195,6 +199,9 @@ def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, 
         module, tile.name(kind), parameters, None, attributes=attributes, parameter_attributes=noalias
     )
     with builder as k:
+        if kind.unit:
+            emit_unit_tile(k, f"gemm_{kind.name}", tile.rows, tile.vectors)
+            return
         _TileEmitter(k, target, kind, shape, tile).emit()
 
 

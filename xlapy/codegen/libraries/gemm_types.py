@@ -5,10 +5,14 @@
     bf16 ...  its bits     f32                    f32, rounded once at the end       (all floats below 32 bits)
     s32, s64  itself       itself                 itself, modulo 2^bits
     s8, u8    8 bits       two of 16 bits in 32   s32                                (32 bits where not x86)
+    amx_...   its bits     side by side in 32     s32 or f32, by the processor's matrix unit
     c64, c128 (re, im)     (re, im)               products with re and with im apart, combined at the end
 
 A complex product is a real one in disguise: a row of A counts as two, its real and its imaginary parts; a row of B
 and of C holds twice as many reals; and the two accumulators of a complex row are combined when they are stored.
+
+A matrix unit (AMX of Intel's processors) multiplies whole tiles: 16 rows by 64 bytes along K. Products that suit it are
+of types of their own (`UNIT_TYPES`), which elsewhere are computed like those they stand for.
 """
 
 from __future__ import annotations
@@ -26,8 +30,8 @@ class GemmType(Record):
     """One element type of a matrix product.
 
     `element` is one real of an operand in memory, `result` one of C; `packed` and `accumulator` are what tiles
-    compute with. `pair` elements along K share a packed one; `parts` reals make an element. `narrow_float` names the
-    format of floats that are widened to be packed.
+    compute with. `pair` elements along K share a packed one, one, two or four; `parts` reals make an element.
+    `narrow_float` names the format of floats that are widened to be packed.
     """
 
     name: str
@@ -39,6 +43,8 @@ class GemmType(Record):
     parts: int = 1
     signed: bool = True
     narrow_float: str = ""
+    unit: str = ""
+    """The instruction by which the matrix unit multiplies, if that is to do so."""
 
     @property
     def is_packed_in_memory(self) -> bool:
@@ -49,6 +55,16 @@ class GemmType(Record):
     def accumulates_in_result(self) -> bool:
         """Whether partial sums may be kept in C."""
         return self.accumulator == self.result
+
+    @property
+    def pair_bits(self) -> int:
+        """The logarithm of `pair`."""
+        return self.pair.bit_length() - 1
+
+    @property
+    def speed(self) -> int:
+        """About how many times as many multiplications as of f32 are made in the same time."""
+        return self.pair * _SPEED_OF_UNIT if self.unit else self.pair
 
     def widen(self, k: KernelBuilder, raw: Value) -> Value:
         """Elements as they are in memory to elements of the packed type, one by one (not for pairs)."""
@@ -76,7 +92,10 @@ class GemmType(Record):
 
     def on(self, target: Target) -> GemmType:
         """The type as this machine computes it: without an instruction for pairs, bytes are widened to 32 bits."""
-        return self if target.is_x86 else replace(self, pair=1)
+        if self.unit and target.has(_FEATURES[self.unit]):
+            return replace(self, packed=I32, pair=I32.bytes // self.element.bytes)
+        without_unit = replace(self, unit="") if self.unit else self
+        return without_unit if target.is_x86 else replace(without_unit, pair=1)
 
     def multiply_add(self, k: KernelBuilder, target: Target, a: Value, b: Value, total: Value) -> Value:
         """total + a * b, lane by lane."""
@@ -109,6 +128,25 @@ GEMM_TYPES = {
         *_narrow_float_types(),
     )
 }
+
+
+_FEATURES = {"tdpbssd": "amx-int8", "tdpbuud": "amx-int8", "tdpbf16ps": "amx-bf16"}
+_SPEED_OF_UNIT = 8
+
+UNIT_TYPES = {
+    f"amx_{name}": replace(GEMM_TYPES[name], name=f"amx_{name}", unit=unit)
+    for name, unit in (("s8", "tdpbssd"), ("u8", "tdpbuud"), ("bf16", "tdpbf16ps"), ("bf16_f32", "tdpbf16ps"))
+}
+"""Those of products that are left to the matrix unit where there is one."""
+
+LIBRARY_TYPES = GEMM_TYPES | UNIT_TYPES
+"""All for which there is a library of products of many rows."""
+
+
+def unit_name(kind: str, target: Target) -> str | None:
+    """The name of the type by which the target's matrix unit computes products of that name, if it does."""
+    unit = UNIT_TYPES.get(f"amx_{kind}")
+    return unit.name if unit is not None and unit.on(target).unit else None
 
 
 def _add_pair_products(k: KernelBuilder, target: Target, a: Value, b: Value, total: Value) -> Value:

@@ -63,7 +63,7 @@ _SUM_ROW += [("b", PTR), ("b_step", I64), ("columns", I64), ("c", PTR)]
 
 def has_windows(kind: GemmType) -> bool:
     """Whether the library of a type computes convolutions."""
-    return kind.parts == 1
+    return kind.parts == 1 and not kind.unit
 
 
 def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
@@ -218,7 +218,7 @@ class _WindowPackingEmitter(Windows):
             with k.loop(0, padded) as position:
                 spot = self._load_spot(k.gep(spots, position.index, _SPOT_BYTES))
                 k.store(k.gep(rows, position.index, 8), self._address(_sum(k, spot, base)))
-            packed = k.gep(k.parameters["packed"], k.mul(k.lshr(done, self._kind.pair - 1), self._step_bytes))
+            packed = k.gep(k.parameters["packed"], k.mul(k.lshr(done, self._kind.pair_bits), self._step_bytes))
             k.call(f"{self._prefix}_pack_rows", [length, rows, k.const(I64, width), packed])
 
         self._segments(segment)

@@ -1,0 +1,158 @@
+"""Tiles of the matrix unit (AMX): the inner loop of products of types that have a `unit`.
+
+Eight registers hold a tile each, of up to 16 rows of 64 bytes. One instruction adds to a tile of C, 16 rows of 16 sums,
+the product of a tile of A, 16 rows of 64 bytes along K, and one of B, 16 steps of 16 columns, each of as many elements
+along K as fill 32 bits. Four tiles of C, two by two, two of A and two of B are all there are:
+
+    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, ...)
+
+computes up to 32 rows and columns like the tiles in `gemm_tile`, and has their parameters. Rows of A are contiguous
+along K; `depth` is a multiple of `UNIT_STEPS`. The tiles of an edge are configured to have as many rows and columns as
+there are, so that one function does for all: for each height there is one that says it.
+
+The order of sums is that of the processor: of floats, even and odd elements along K of a tile are summed apart. It
+depends on K alone. Subnormal bf16, and sums that are such, count as zero: the instruction knows no other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xlapy.codegen.ir import I8, I16, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.libraries.gemm_types import GemmType
+
+UNIT_ROWS = 16
+"""Of a tile; as many columns of sums, which fill its 64 bytes."""
+
+UNIT_STEPS = 16
+"""Packed steps along K, of 32 bits each, that one instruction makes."""
+
+_ROW_BYTES = 64
+_SUM_BYTES = 4
+_SIDE = 2
+"""Tiles of C beside and below each other."""
+
+_A, _B = _SIDE * _SIDE, _SIDE * _SIDE + _SIDE
+"""The first tiles of A and of B; those of C come first."""
+
+_CONFIGURATION_BYTES = 64
+_COLUMNS_AT, _ROWS_AT = 16, 48
+"""In a configuration: the bytes of a row of each tile, 16 bits each, and the rows of each, 8 bits each. The first byte
+is 1."""
+
+_BODY = [
+    ("rows", I64),
+    ("depth", I64),
+    ("a", PTR),
+    ("a_row", I64),
+    ("b", PTR),
+    ("b_step", I64),
+    ("c", PTR),
+    ("c_row", I64),
+    ("columns", I64),
+    ("accumulate", I64),
+]
+
+
+def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
+    """Writes what the tiles of all heights call: for one or two tiles below, and beside each other."""
+    for below in range(1, _SIDE + 1):
+        for beside in range(1, _SIDE + 1):
+            with KernelBuilder(module, _body_name(prefix, below, beside), _BODY, None, attributes=attributes) as k:
+                _BodyEmitter(k, kind, below, beside).emit()
+
+
+def emit_unit_tile(k: KernelBuilder, prefix: str, rows: int, beside: int) -> None:
+    """Writes the tile of so many rows, with so many tiles of C beside each other."""
+    given = [k.parameters[name] for name, _ in _BODY[1:]]
+    k.call(_body_name(prefix, -(-rows // UNIT_ROWS), beside), [k.const(I64, rows), *given])
+
+
+def release_unit(k: KernelBuilder) -> None:
+    """Gives the registers of tiles back, which the system would else save for the thread."""
+    k.call("llvm.x86.tilerelease", [])
+
+
+def _body_name(prefix: str, below: int, beside: int) -> str:
+    return f"{prefix}_body_{below}x{beside}"
+
+
+class _BodyEmitter:
+    def __init__(self, k: KernelBuilder, kind: GemmType, below: int, beside: int) -> None:
+        self._k = k
+        self._kind = kind
+        self._below = range(below)
+        self._beside = range(beside)
+
+    def emit(self) -> None:
+        k, given = self._k, self._k.parameters
+        self._configure()
+        accumulates = k.compare("ne", given["accumulate"], 0)
+        k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
+        steps = k.lshr(given["depth"], UNIT_STEPS.bit_length() - 1)
+        with k.loop(0, steps, carry=[given["a"], given["b"]]) as loop:
+            a, b = loop.values
+            self._step(a, b)
+            loop.next = [k.gep(a, _ROW_BYTES), k.gep(b, k.mul(given["b_step"], UNIT_STEPS))]
+        self._each_of_c("tilestored64")
+
+    def _configure(self) -> None:
+        """Tells the unit how large the tiles are. Those that are not used have no rows."""
+        k, given = self._k, self._k.parameters
+        rows = self._parts(given["rows"], len(self._below))
+        columns = [k.mul(part, _SUM_BYTES) for part in self._parts(given["columns"], len(self._beside))]
+        of_c = {self._c(row, column): (rows[row], columns[column]) for row in self._below for column in self._beside}
+        of_a = {_A + row: (rows[row], k.const(I64, _ROW_BYTES)) for row in self._below}
+        of_b = {_B + column: (k.const(I64, UNIT_STEPS), columns[column]) for column in self._beside}
+        place = k.alloca(I8, _CONFIGURATION_BYTES, align=CACHE_LINE)
+        k.memset(place, 0, _CONFIGURATION_BYTES)
+        k.store(place, k.const(I8, 1))
+        for tile, (height, width) in (of_c | of_a | of_b).items():
+            k.store(k.gep(place, _ROWS_AT + tile), k.trunc(height, I8))
+            k.store(k.gep(place, _COLUMNS_AT + tile * I16.bytes), k.trunc(width, I16))
+        k.call("llvm.x86.ldtilecfg", [place])
+
+    def _parts(self, count: Value, tiles: int) -> list[Value]:
+        """Rows or columns of each of so many tiles: all are whole but the last one."""
+        k = self._k
+        return [*[k.const(I64, UNIT_ROWS)] * (tiles - 1), k.sub(count, (tiles - 1) * UNIT_ROWS)]
+
+    def _clear(self) -> None:
+        for row in self._below:
+            for column in self._beside:
+                self._k.call("llvm.x86.tilezero", [self._number(self._c(row, column))])
+
+    def _each_of_c(self, instruction: str) -> None:
+        """Loads or stores the tiles of C."""
+        k, given = self._k, self._k.parameters
+        for row in self._below:
+            place = k.gep(given["c"], k.mul(given["c_row"], row * UNIT_ROWS))
+            for column in self._beside:
+                part = k.gep(place, column * _ROW_BYTES)
+                k.call(f"llvm.x86.{instruction}", [self._number(self._c(row, column)), part, given["c_row"]])
+
+    def _step(self, a: Value, b: Value) -> None:
+        """The products of one tile along K."""
+        k, given = self._k, self._k.parameters
+        for column in self._beside:
+            self._load(_B + column, k.gep(b, column * _ROW_BYTES), given["b_step"])
+        for row in self._below:
+            self._load(_A + row, k.gep(a, k.mul(given["a_row"], row * UNIT_ROWS)), given["a_row"])
+            for column in self._beside:
+                tiles = (self._c(row, column), _A + row, _B + column)
+                k.call(f"llvm.x86.{self._kind.unit}", [self._number(tile) for tile in tiles])
+
+    def _load(self, tile: int, place: Value, distance: Value) -> None:
+        self._k.call("llvm.x86.tileloadd64", [self._number(tile), place, distance])
+
+    def _c(self, row: int, column: int) -> int:
+        return row * _SIDE + column
+
+    def _number(self, tile: int) -> Value:
+        return self._k.const(I8, tile)
+
+
+def unit_functions(prefix: str) -> Sequence[str]:
+    """The names of the bodies."""
+    return [_body_name(prefix, below, beside) for below in range(1, _SIDE + 1) for beside in range(1, _SIDE + 1)]
