@@ -20,6 +20,7 @@ from xlapy.codegen.libraries.gemm import SIZES, kind_on, product_function
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.matrix_products import is_precise
 from xlapy.hlo.row_blocks import BlockProduct, RowBlocks
 from xlapy_runtime.records import Record
 
@@ -50,7 +51,8 @@ def write_row_blocks(
 def _function_of(blocks: RowBlocks, product: BlockProduct, target: Target) -> tuple[str, str]:
     """The library and its function for the blocks of a product, the last one of a matrix included."""
     fewest_rows = blocks.first.sizes["m"] - (blocks.blocks_of_matrix - 1) * blocks.block_rows
-    kind = kind_on(product.kind, target, {**product.sizes, "m": fewest_rows})
+    sizes = {**product.sizes, "m": fewest_rows}
+    kind = kind_on(product.kind, target, sizes, is_precise=is_precise(product.dot))
     return product_function(kind, fewest_rows, product.sizes["n"])
 
 

@@ -161,7 +161,7 @@ def page() -> str:
         f"| {', '.join(f'`{function}`' for function in row.functions)} | {row.what} | {row.reason} |"
         for row in JAX_DIFFERENCES
     ]
-    processors_section = [_PROCESSORS_HEAD, *processors, ""]
+    processors_section = [_PROCESSORS_HEAD, *processors, "", _MATRIX_UNIT]
     return "\n".join([_HEAD, *rows, "", *processors_section, _JAX_HEAD, *differences, "", _TAIL])
 
 
@@ -183,6 +183,12 @@ code is made with 16-byte vectors, and nothing is known of it.
 
 | processor | code is | why no further |
 |---|---|---|"""
+
+_MATRIX_UNIT = """\
+Where a processor has a matrix unit (AMX) and the system lends it, dots of s8, u8 and bf16 use it. It takes subnormal
+numbers, of operands and of sums, for zeros, so bf16 below 1.2e-38 does not count; a dot whose precision is `high` or
+`highest` is computed without it, and keeps them.
+"""
 
 _JAX_HEAD = """\
 ## Functions of JAX

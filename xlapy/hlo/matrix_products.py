@@ -23,7 +23,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.hlo.attributes import NO_WINDOW_DIMENSION, ConvolutionDimensionNumbers, DotDimensionNumbers, Window
+from xlapy.hlo.attributes import (
+    NO_WINDOW_DIMENSION,
+    ConvolutionDimensionNumbers,
+    DotDimensionNumbers,
+    Precision,
+    Window,
+)
 from xlapy.hlo.element_types import C64, C128, F32, F64, S8, S32, S64, U8, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims, Shape
@@ -59,13 +65,15 @@ class MatrixProduct:
     first.
 
     `windows` describes the left side of a convolution, also by name; that of a dot is a matrix in memory. The left
-    side is the first operand, unless they are `exchanged`."""
+    side is the first operand, unless they are `exchanged`. What `is_precise` was asked for with more than the default
+    precision."""
 
     kind: str
     sizes: Mapping[str, int]
     repetitions: tuple[Repetition, ...] = ()
     windows: Mapping[str, int] | None = None
     exchanged: bool = False
+    is_precise: bool = False
 
     def sides(self, product: Instruction) -> tuple[Instruction, Instruction]:
         """The operands that are the left and the right side."""
@@ -76,7 +84,14 @@ class MatrixProduct:
 def library_product(instruction: Instruction) -> MatrixProduct | None:
     """The library calls that compute an instruction; None if it is no dot or convolution, or has a kernel."""
     find = _PRODUCTS.get(instruction.opcode)
-    return find(instruction) if find else None
+    found = find(instruction) if find else None
+    return replace(found, is_precise=True) if found and is_precise(instruction) else found
+
+
+def is_precise(product: Instruction) -> bool:
+    """Whether a dot or a convolution is to have more than the default precision."""
+    precisions: Sequence[Precision] = product.attributes["operand_precision"]
+    return any(precision is not Precision.DEFAULT for precision in precisions)
 
 
 def matrix_product(dot: Instruction) -> MatrixProduct | None:

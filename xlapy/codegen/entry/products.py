@@ -115,7 +115,7 @@ def _product_call(
     """Multiplies the first two arrays into the third one."""
     k = frame.k
     if call.windows is None:
-        kind = kind_on(call.kind, entry.kernels.target, call.sizes)
+        kind = kind_on(call.kind, entry.kernels.target, call.sizes, is_precise=call.is_precise)
         library, function = product_function(kind, call.sizes["m"], call.sizes["n"])
     else:
         library = function = f"gemm_{call.kind}_windows"

@@ -172,9 +172,12 @@ def product_function(kind: str, rows: int, columns: int) -> tuple[str, str]:
     return library, f"{library}_run"
 
 
-def kind_on(kind: str, target: Target, sizes: Mapping[str, int]) -> str:
-    """The type of products as which this machine computes one of these sizes: another one for the matrix unit."""
+def kind_on(kind: str, target: Target, sizes: Mapping[str, int], *, is_precise: bool) -> str:
+    """The type of products as which this machine computes one of these sizes: another one for the matrix unit. That
+    takes subnormal numbers for zero, so floats whose product `is_precise` are none of its."""
     if min(sizes["m"], sizes["n"]) <= LOW_ROWS or sizes["k"] < _LEAST_UNIT_STEPS:
+        return kind
+    if is_precise and GEMM_TYPES[kind].accumulator.is_float:
         return kind
     return unit_name(kind, target) or kind
 

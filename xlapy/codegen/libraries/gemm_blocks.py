@@ -35,7 +35,7 @@ from xlapy.codegen.libraries.gemm_tile import (
     preparing_tile_of,
     tiles_of,
 )
-from xlapy.codegen.libraries.gemm_unit import emit_unit_bodies, release_unit
+from xlapy.codegen.libraries.gemm_unit import configure_unit, emit_unit_bodies, release_unit
 from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.support.records import Record
@@ -524,6 +524,8 @@ class GemmBlocks(GemmCuts):
             total_rows, total_columns = problem["rows"], problem["columns"]
 
             def compute(copy: Value, copy_of_a: Value) -> None:
+                if self._kind.unit:
+                    configure_unit(k, self._prefix)
                 with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
                     batch, row_number, column_number = self._numbers_of_block(k, problem, item.index)
                     row, column = k.mul(row_number, block_rows), k.mul(column_number, block_columns)

@@ -17,6 +17,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import ROWS_OF_GROUP, STEPS_OF_GROUP, TileShape
+from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
 
 _WIDE_BLOCKS = ((BLOCK_COLUMNS, 8), (512, 8), (1024, 16))
 """Columns of a block, and how many blocks there must be even then if each copies rows of A: the widest wins. At 1024
@@ -55,11 +56,7 @@ class GemmCuts(GemmFinish):
         block_columns = round_up(k, columns, problem["strip_columns"])
         row_blocks = ceil_div(k, problem["rows"], block_rows)
         column_blocks = ceil_div(k, problem["columns"], block_columns)
-        chunk_steps = k.if_else(
-            k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
-            lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),
-            lambda: k.const(I64, self._chunk_steps),
-        )[0]
+        chunk_steps = self._steps_of_chunk(k, problem)
         column_bytes = k.mul(k.smax(problem["depth"], 1), self._kind.packed.bytes)
         panel_blocks = k.sdiv(
             k.const(I64, self._target.l3_bytes // PANELS_IN_CACHE), k.mul(column_bytes, block_columns)
@@ -76,6 +73,18 @@ class GemmCuts(GemmFinish):
             copies_a=k.zext(self._copies_a(k, problem, block_rows, columns), I64),
         )
         return k.mul(row_blocks, column_blocks)
+
+    def _steps_of_chunk(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Of each, if K is cut evenly. Where the matrix unit multiplies, so few that the nearest cache keeps a strip of
+        B."""
+        if self._kind.unit:
+            steps = k.smax(self._steps(k, problem["depth"]), 1)
+            return even_part(k, steps, self._chunk_of_unit, UNIT_STEPS)
+        return k.if_else(
+            k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
+            lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),
+            lambda: k.const(I64, self._chunk_steps),
+        )[0]
 
     def _longest_chunk(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Steps that are not cut: fewer where tiles of high blocks prepare the strips of B beside theirs. (Not those of

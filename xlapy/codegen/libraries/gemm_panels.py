@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
-    CHUNK_WORK,
     LEAST_BLOCK_ROWS,
     PACKED_CHUNK,
     PANEL_COLUMNS,
     PANEL_ROWS,
     PROBLEM,
     RANGE,
+    WAY_BYTES,
     ceil_div,
     depth_of,
     even_part,
@@ -49,6 +52,13 @@ UNPACKED_TILES_BY_ROWS = 40
 _MATRIX_WORK = 1 << 24
 """Up to so many multiplications the matrices of a batch, or parts of a single matrix, are computed in one thread each.
 """
+
+_FASTER_UNIT = 8
+"""How many times as much that is where the matrix unit multiplies: packing, which it does no faster, counts, too."""
+
+_STRIPS_OF_SLOW_LINES = 6
+"""Up to so many strips of B, the matrix unit reads rows of A that begin in the middle of lines in less time, though it
+takes 1.5 times as long, than they are copied in."""
 
 _EVEN_PARTS = 4
 """Parts of a matrix that are large have so many at least: with more, rows and columns would be packed too often."""
@@ -133,11 +143,27 @@ class GemmPanels(GemmBlocks):
     def _leaves_a(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether A is read where it lies: by rows, or if its rows are next to each other at each step along K, and not
         read often enough to be packed."""
+        if self._kind.unit:
+            return self._has_whole_lines(k, problem)
         if not self._kind.is_packed_in_memory:
             return k.const(I1, 0)
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
         are_columns = k.and_(is_matrix, k.compare("eq", problem["a_row"], self._element_bytes))
         return k.or_(self._keeps_rows(k, problem), k.and_(are_columns, self._reads_seldom(k, problem)))
+
+    def _has_whole_lines(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether rows of A have as many bytes along K as the matrix unit reads at a time, and these are whole lines of
+        memory that are not in each other's way in the nearest cache, or are not read often."""
+        row, places = problem["a_row"], k.or_(k.address(problem["a"]), problem["a_batch"])
+        is_aligned = k.compare("eq", k.and_(k.or_(places, row), CACHE_LINE - 1), 0)
+        is_spread = k.compare("ne", k.and_(row, WAY_BYTES - 1), 0)
+        is_quick = k.and_(is_aligned, is_spread)
+        conditions = [
+            k.compare("eq", problem["a_step"], self._element_bytes),
+            k.compare("eq", k.and_(k.mul(problem["k"], self._element_bytes), CACHE_LINE - 1), 0),
+            k.or_(is_quick, k.compare("le", problem["n"], _STRIPS_OF_SLOW_LINES * self._shape.columns)),
+        ]
+        return functools.reduce(k.and_, conditions)
 
     def _reads_seldom(self, k: KernelBuilder, problem: RecordValue) -> Value:
         is_low = k.compare("le", problem["m"], UNPACKED_TILES_IN_LINES * self._tile_rows)
@@ -146,7 +172,7 @@ class GemmPanels(GemmBlocks):
     def _is_small(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether a matrix, or a part of it, is best computed by one thread."""
         work = k.mul(k.mul(problem["m"], problem["n"]), k.smax(problem["k"], 1))
-        return k.compare("le", work, _MATRIX_WORK)
+        return k.compare("le", work, _MATRIX_WORK * (_FASTER_UNIT if self._kind.unit else 1))
 
     @property
     def _steps_of_part(self) -> int:
@@ -328,6 +354,9 @@ class GemmPanels(GemmBlocks):
         turned = [k.const(I64, element), k.const(I64, turned_step), strip_bytes(k, steps, turned_step)]
         if kind.is_packed_in_memory:
             is_kept, row, step = self._leaves_a(k, problem), problem["a_row"], problem["a_step"]
+        elif kind.unit:
+            row = k.select(self._leaves_a(k, problem), problem["a_row"], row_pitch(k, steps, element))
+            return [row, k.const(I64, element), k.mul(row, self._tile_rows)]
         else:
             is_kept, row = self._keeps_rows(k, problem), row_pitch(k, steps, element)
             step = k.const(I64, element)
@@ -403,7 +432,7 @@ class GemmPanels(GemmBlocks):
         column_blocks = ceil_div(k, problem["columns"], columns)
         even = ceil_div(k, k.mul(problem["rows"], column_blocks), _EVEN_BLOCKS)
         across = k.mul(k.smin(problem["columns"], columns), k.smax(problem["depth"], 1))
-        least = ceil_div(k, k.const(I64, CHUNK_WORK), across)
+        least = ceil_div(k, k.const(I64, self._least_work), across)
         return k.smin(self._block_rows, k.smax(even, least))
 
     # A batch

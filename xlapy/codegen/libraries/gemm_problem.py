@@ -20,6 +20,10 @@ _LONG_CHUNK_BYTES = 4096
 _LONG_BLOCK_ROWS = 180
 """The same for caches that have room for them (f64, 1024 by 1024: 2 % faster on one core, 6 % on two)."""
 
+_UNIT_BLOCK_ROWS = 512
+"""Where the matrix unit multiplies, whose chunks are short: so many rows of a chunk take as much room as those of C,
+and the strips of B, which come from afar, are read for all of them."""
+
 _STEPS_OF_PART = 512
 """Steps along K of a chunk at most where K is cut at all, with as many more rows in a block: a strip of B and the next
 one take room, too, and higher blocks copy each strip of B less often (f32, 2048 by 2048: 3 % faster)."""
@@ -181,6 +185,12 @@ class GemmFunctions:
         has_room = target.l2_bytes > _LONG_BLOCK_ROWS * _LONG_CHUNK_BYTES
         self._block_rows = _LONG_BLOCK_ROWS if has_room else _BLOCK_ROWS
         self._chunk_steps = (_LONG_CHUNK_BYTES if has_room else _CHUNK_BYTES) // kind.packed.bytes
+        self._chunk_of_unit = target.l1_bytes * 2 // 3 // (self._shape.columns * kind.packed.bytes)
+        """Steps along K for which the nearest cache keeps a strip of B beside rows of A and C."""
+        if kind.unit:
+            self._block_rows = _UNIT_BLOCK_ROWS
+        self._least_work = CHUNK_WORK * (kind.speed if kind.unit else 1)
+        """Multiplications that are worth handing out."""
         self._steps_together = UNIT_STEPS * kind.pair if kind.unit else STEPS_AT_ONCE
         """Along K, that are packed together, of all strips."""
         self._part_steps = min(self._chunk_steps, _STEPS_OF_PART)
@@ -239,9 +249,8 @@ class GemmFunctions:
     def _grain(self, k: KernelBuilder, count: Value, work: Value) -> Value:
         """How many of `count` units a thread takes at a time, if one takes so many multiplications."""
         fair = k.sdiv(k.mul(count, work), _FEW_CHUNKS)
-        speed = self._kind.speed
-        most = CHUNK_WORK * speed if self._kind.unit else CHUNK_WORK
-        return ceil_div(k, k.smin(k.smax(fair, _LEAST_CHUNK_WORK * speed), most), work)
+        least = _LEAST_CHUNK_WORK * self._kind.speed
+        return ceil_div(k, k.smin(k.smax(fair, least), self._least_work), work)
 
     def _whole_columns(self, k: KernelBuilder, reals: Value) -> Value:
         return k.lshr(reals, self._kind.parts - 1)

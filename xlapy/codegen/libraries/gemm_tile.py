@@ -152,7 +152,7 @@ def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
     """Every variant that products of this type may call, of each height those for whole strips last.
 
     Where masks are free, edges stand for those that only see strips of B in cache: all but the widest of each height,
-    and those of so few rows that B would be streamed if it were larger. So do all of the matrix unit.
+    and those of so few rows that B would be streamed if it were larger, or that the matrix unit is not used as a whole.
     """
     heights = range(kind.parts, shape.rows + 1, kind.parts)
     tiles = []
@@ -160,7 +160,8 @@ def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
         widest = shape.most_vectors_of(rows)
         tiles += [Tile(rows, vectors, is_edge=True) for vectors in range(1, widest + 1)]
         whole = {widest} if shape.masks_are_free else {shape.vectors, widest}
-        if kind.unit or (shape.masks_are_free and rows <= shape.streamed_rows):
+        is_low = rows < shape.rows if kind.unit else rows <= shape.streamed_rows
+        if shape.masks_are_free and is_low:
             whole = set()
         tiles += [Tile(rows, vectors) for vectors in sorted(whole)]
     return tiles
@@ -200,7 +201,7 @@ def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, 
     )
     with builder as k:
         if kind.unit:
-            emit_unit_tile(k, f"gemm_{kind.name}", tile.rows, tile.vectors)
+            emit_unit_tile(k, kind, f"gemm_{kind.name}", tile.rows, tile.vectors, is_edge=tile.is_edge)
             return
         _TileEmitter(k, target, kind, shape, tile).emit()
 

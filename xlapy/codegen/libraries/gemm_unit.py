@@ -7,16 +7,15 @@ along K as fill 32 bits. Four tiles of C, two by two, two of A and two of B are 
     tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, ...)
 
 computes up to 32 rows and columns like the tiles in `gemm_tile`, and has their parameters. Rows of A are contiguous
-along K; `depth` is a multiple of `UNIT_STEPS`. The tiles of an edge are configured to have as many rows and columns as
-there are, so that one function does for all: for each height there is one that says it.
+along K; `depth` is a multiple of `UNIT_STEPS`. Whole tiles find the unit configured, which takes as long as two steps.
+Those of an edge configure it to have as many rows and columns as there are, and leave it as it was: one function does
+for all, and for each height there is one that says it.
 
 The order of sums is that of the processor: of floats, even and odd elements along K of a tile are summed apart. It
 depends on K alone. Subnormal bf16, and sums that are such, count as zero: the instruction knows no other way.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from xlapy.codegen.ir import I8, I16, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
@@ -41,6 +40,8 @@ _COLUMNS_AT, _ROWS_AT = 16, 48
 """In a configuration: the bytes of a row of each tile, 16 bits each, and the rows of each, 8 bits each. The first byte
 is 1."""
 
+_WHOLE = "whole_tiles"  # the name of the configuration that whole tiles find
+
 _BODY = [
     ("rows", I64),
     ("depth", I64),
@@ -57,14 +58,36 @@ _BODY = [
 
 def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
     """Writes what the tiles of all heights call: for one or two tiles below, and beside each other."""
+    _define_configuration(module, prefix)
     for below in range(1, _SIDE + 1):
         for beside in range(1, _SIDE + 1):
             with KernelBuilder(module, _body_name(prefix, below, beside), _BODY, None, attributes=attributes) as k:
-                _BodyEmitter(k, kind, below, beside).emit()
+                body = _BodyEmitter(k, kind, below, beside)
+                body.configure()
+                body.emit()
+                configure_unit(k, prefix)
 
 
-def emit_unit_tile(k: KernelBuilder, prefix: str, rows: int, beside: int) -> None:
-    """Writes the tile of so many rows, with so many tiles of C beside each other."""
+def _define_configuration(module: Module, prefix: str) -> None:
+    tiles = _SIDE * _SIDE + 2 * _SIDE
+    rows = [UNIT_ROWS] * tiles + [0] * (_CONFIGURATION_BYTES - _ROWS_AT - tiles)
+    columns = [byte for _ in range(tiles) for byte in (_ROW_BYTES, 0)]
+    content = [1, *[0] * (_COLUMNS_AT - 1), *columns, *[0] * (_ROWS_AT - _COLUMNS_AT - len(columns)), *rows]
+    numbers = ", ".join(f"i8 {byte}" for byte in content)
+    name = f"{prefix}_{_WHOLE}"
+    module.define(name, f"@{name} = internal constant [{_CONFIGURATION_BYTES} x i8] [{numbers}], align {CACHE_LINE}")
+
+
+def configure_unit(k: KernelBuilder, prefix: str) -> None:
+    """Tells the unit that all tiles are whole."""
+    k.call("llvm.x86.ldtilecfg", [k.function_pointer(f"{prefix}_{_WHOLE}")])
+
+
+def emit_unit_tile(k: KernelBuilder, kind: GemmType, prefix: str, rows: int, beside: int, *, is_edge: bool) -> None:
+    """Writes the tile of so many rows, with so many tiles of C beside each other: a whole one unless it `is_edge`."""
+    if not is_edge:
+        _BodyEmitter(k, kind, rows // UNIT_ROWS, beside).emit()
+        return
     given = [k.parameters[name] for name, _ in _BODY[1:]]
     k.call(_body_name(prefix, -(-rows // UNIT_ROWS), beside), [k.const(I64, rows), *given])
 
@@ -87,7 +110,6 @@ class _BodyEmitter:
 
     def emit(self) -> None:
         k, given = self._k, self._k.parameters
-        self._configure()
         accumulates = k.compare("ne", given["accumulate"], 0)
         k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
         steps = k.lshr(given["depth"], UNIT_STEPS.bit_length() - 1)
@@ -97,7 +119,7 @@ class _BodyEmitter:
             loop.next = [k.gep(a, _ROW_BYTES), k.gep(b, k.mul(given["b_step"], UNIT_STEPS))]
         self._each_of_c("tilestored64")
 
-    def _configure(self) -> None:
+    def configure(self) -> None:
         """Tells the unit how large the tiles are. Those that are not used have no rows."""
         k, given = self._k, self._k.parameters
         rows = self._parts(given["rows"], len(self._below))
@@ -151,8 +173,3 @@ class _BodyEmitter:
 
     def _number(self, tile: int) -> Value:
         return self._k.const(I8, tile)
-
-
-def unit_functions(prefix: str) -> Sequence[str]:
-    """The names of the bodies."""
-    return [_body_name(prefix, below, beside) for below in range(1, _SIDE + 1) for beside in range(1, _SIDE + 1)]

@@ -123,9 +123,13 @@ class _Rows(_Packing):
 
     def _along(self) -> None:
         k = self._k
-        with k.loop(0, k.parameters["valid"]) as row, k.loop(0, self._lines) as line:
-            place = self._place(row.index, k.mul(line.index, UNIT_STEPS))
-            k.store(place, self._line_along(row.index, line.index))
+        whole = k.lshr(self._whole_groups, UNIT_STEPS.bit_length() - 1)
+        with k.loop(0, k.parameters["valid"]) as row:
+            source, goal = self._source(row.index, k.const(I64, 0)), self._place(row.index, k.const(I64, 0))
+            with k.loop(0, whole) as line:
+                k.store(k.gep(goal, line.index, _LINE_BYTES), k.load(k.gep(source, line.index, _LINE_BYTES), _GROUPS))
+            with k.loop(whole, self._lines) as line:
+                k.store(k.gep(goal, line.index, _LINE_BYTES), self._line_along(row.index, line.index))
 
     def _across(self) -> None:
         """Blocks of 16 rows by a line along K, turned round."""
