@@ -72,7 +72,7 @@ def packed_side(
     if _may_meet_infinity(call, constant):
         return None
     names, sizes = _NAMES[side], call.sizes
-    kind = call.kind if call.windows else kind_on(call.kind, target, sizes, is_precise=call.is_precise)
+    kind = kind_on(call.kind, target, sizes, call.windows, is_precise=call.is_precise)
     strips = strips_of(kind, target, sizes["k"], sizes["n" if side else "m"])
     element = strips.element_bytes
     outer = [(each.count, each.strides[side]) for each in call.repetitions]

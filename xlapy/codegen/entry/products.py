@@ -114,11 +114,11 @@ def _product_call(
 ) -> None:
     """Multiplies the first two arrays into the third one."""
     k = frame.k
+    kind = kind_on(call.kind, entry.kernels.target, call.sizes, call.windows, is_precise=call.is_precise)
     if call.windows is None:
-        kind = kind_on(call.kind, entry.kernels.target, call.sizes, is_precise=call.is_precise)
         library, function = product_function(kind, call.sizes["m"], call.sizes["n"])
     else:
-        library = function = f"gemm_{call.kind}_windows"
+        library = function = f"gemm_{kind}_windows"
     entry.libraries.add(library)
     entry.steps[instruction] = (Step(function),)
     nothing = k.const(PTR, 0)

@@ -52,6 +52,7 @@ from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, GemmType, unit_name
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
+from xlapy.hlo.matrix_products import LEVELS
 
 SIZES = (
     "batches",
@@ -118,7 +119,8 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     module = Module.of(target)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.declare_shared()
-    emitter.declare_tiles()
+    if emitter.reads_tables_of_tiles:
+        emitter.declare_tiles()
     if emitter.has_wide_tiles:
         emitter.wide_tiles(LEAST_COPIED_POSITIONS)
     emitter.window_packing()
@@ -133,7 +135,7 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
 def _library(kind: GemmType) -> Library:
     name = f"gemm_{kind.name}"
     shared = [*SHARED_FUNCTIONS]
-    if has_windows(kind):
+    if has_windows(kind) and not kind.unit:
         shared += [*TABLES_OF_TILES, "transpose"]
     exports = (f"{name}_run", *(f"{name}_{function}" for function in shared))
     return Library(name, exports, partial(emit_gemm, kind), needs=("scratch",), most_parts=4)
@@ -152,13 +154,16 @@ are for the matrix unit."""
 
 LOW_GEMM_LIBRARIES = {name: _part(kind, "low", emit_low) for name, kind in GEMM_TYPES.items()}
 WINDOW_GEMM_LIBRARIES = {
-    name: _part(kind, "windows", emit_windows) for name, kind in GEMM_TYPES.items() if has_windows(kind)
+    name: _part(kind, "windows", emit_windows) for name, kind in LIBRARY_TYPES.items() if has_windows(kind)
 }
 
 LOW_ROWS = 9
 """Products with so many rows or columns, or fewer, may be computed in ways for them: as dot products, by adding up
 rows of B, or by tiles that are wider. (No target has more rows in tiles that are wider than usual.)"""
 
+
+_FEATURES = f"step_count{LEVELS - 1}"
+"""Of the input of a convolution."""
 
 _LEAST_UNIT_STEPS = 16
 """With fewer along K the matrix unit multiplies zeros most of the time, and packing takes longer than that."""
@@ -172,10 +177,20 @@ def product_function(kind: str, rows: int, columns: int) -> tuple[str, str]:
     return library, f"{library}_run"
 
 
-def kind_on(kind: str, target: Target, sizes: Mapping[str, int], *, is_precise: bool) -> str:
+def kind_on(
+    kind: str,
+    target: Target,
+    sizes: Mapping[str, int],
+    windows: Mapping[str, int] | None = None,
+    *,
+    is_precise: bool,
+) -> str:
     """The type of products as which this machine computes one of these sizes: another one for the matrix unit. That
-    takes subnormal numbers for zero, so floats whose product `is_precise` are none of its."""
+    takes subnormal numbers for zero, so floats whose product `is_precise` are none of its; nor are convolutions whose
+    features are few, or not side by side."""
     if min(sizes["m"], sizes["n"]) <= LOW_ROWS or sizes["k"] < _LEAST_UNIT_STEPS:
+        return kind
+    if windows and (windows["follows_rows"] or windows["has_few"] or windows[_FEATURES] < _LEAST_UNIT_STEPS):
         return kind
     if is_precise and GEMM_TYPES[kind].accumulator.is_float:
         return kind
@@ -242,6 +257,11 @@ class _GemmEmitter(GemmGradient):
         """Lets few rows be multiplied with the wider tiles of this module."""
         if self.has_wide_tiles:
             problem["wide_tiles"] = k.function_pointer(f"{self._prefix}_wide_tiles")
+
+    @property
+    def reads_tables_of_tiles(self) -> bool:
+        """Whether convolutions call tiles themselves."""
+        return self._copies_strips
 
     @property
     def has_wide_tiles(self) -> bool:

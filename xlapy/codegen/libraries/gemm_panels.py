@@ -28,7 +28,8 @@ from xlapy.codegen.libraries.gemm_problem import (
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
 from xlapy.codegen.libraries.gemm_unit_packing import emit_unit_packing
-from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
+from xlapy.codegen.libraries.gemm_unit_windows import UnitWindowPacking
+from xlapy.codegen.libraries.gemm_windows import emit_pack_windows, emit_window_packing, has_windows
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 from xlapy.support.records import Record
 
@@ -86,6 +87,10 @@ class GemmPanels(GemmBlocks):
         emit_packing(self._module, self._target, self._kind, self._shape, self._prefix, turns_rows=turns_rows)
 
     def window_packing(self) -> None:
+        if self._kind.unit:
+            function = (self._module, self._target, self._kind, self._shape, self._prefix)
+            emit_pack_windows(*function, UnitWindowPacking)
+            return
         emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
 
     def pack_strips(self) -> None:
@@ -159,6 +164,7 @@ class GemmPanels(GemmBlocks):
         is_spread = k.compare("ne", k.and_(row, WAY_BYTES - 1), 0)
         is_quick = k.and_(is_aligned, is_spread)
         conditions = [
+            k.compare("eq", problem["windows"], k.const(PTR, 0)),
             k.compare("eq", problem["a_step"], self._element_bytes),
             k.compare("eq", k.and_(k.mul(problem["k"], self._element_bytes), CACHE_LINE - 1), 0),
             k.or_(is_quick, k.compare("le", problem["n"], _STRIPS_OF_SLOW_LINES * self._shape.columns)),

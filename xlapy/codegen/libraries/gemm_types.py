@@ -12,7 +12,7 @@ A complex product is a real one in disguise: a row of A counts as two, its real 
 and of C holds twice as many reals; and the two accumulators of a complex row are combined when they are stored.
 
 A matrix unit (AMX of Intel's processors) multiplies whole tiles: 16 rows by 64 bytes along K. Products that suit it are
-of types of their own (`UNIT_TYPES`), which elsewhere are computed like those they stand for.
+of types of their own there (`UNIT_TYPES`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import replace
 from xlapy.codegen.ir import F32, F64, I8, I16, I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.narrow_floats import NARROW_FLOATS
 from xlapy.codegen.target import Target
+from xlapy.support.errors import InternalError
 from xlapy_runtime.records import Record
 
 
@@ -92,10 +93,15 @@ class GemmType(Record):
 
     def on(self, target: Target) -> GemmType:
         """The type as this machine computes it: without an instruction for pairs, bytes are widened to 32 bits."""
-        if self.unit and target.has(_FEATURES[self.unit]):
-            return replace(self, packed=I32, pair=I32.bytes // self.element.bytes)
-        without_unit = replace(self, unit="") if self.unit else self
-        return without_unit if target.is_x86 else replace(without_unit, pair=1)
+        if not self.unit:
+            return self if target.is_x86 else replace(self, pair=1)
+        if not self.is_on(target):
+            raise InternalError(f"{target.cpu} has no matrix unit for products of {self.name}")
+        return replace(self, packed=I32, pair=I32.bytes // self.element.bytes)
+
+    def is_on(self, target: Target) -> bool:
+        """Whether the machine has what this type wants to be multiplied by."""
+        return not self.unit or target.has(_FEATURES[self.unit])
 
     def multiply_add(self, k: KernelBuilder, target: Target, a: Value, b: Value, total: Value) -> Value:
         """total + a * b, lane by lane."""
@@ -146,7 +152,7 @@ LIBRARY_TYPES = GEMM_TYPES | UNIT_TYPES
 def unit_name(kind: str, target: Target) -> str | None:
     """The name of the type by which the target's matrix unit computes products of that name, if it does."""
     unit = UNIT_TYPES.get(f"amx_{kind}")
-    return unit.name if unit is not None and unit.on(target).unit else None
+    return unit.name if unit is not None and unit.is_on(target) else None
 
 
 def _add_pair_products(k: KernelBuilder, target: Target, a: Value, b: Value, total: Value) -> Value:

@@ -15,6 +15,7 @@ Elements that lie side by side along K or across the strip go by vectors, with m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 
@@ -43,7 +44,7 @@ def emit_unit_packing(module: Module, kind: GemmType, prefix: str, columns: int,
             packing(k, kind, columns).emit()
 
 
-class _Packing:
+class _Packing(ABC):
     """What both share: vectors along K, and groups of several steps across the strip."""
 
     def __init__(self, k: KernelBuilder, kind: GemmType, columns: int) -> None:
@@ -63,17 +64,17 @@ class _Packing:
         is_across = k.compare("eq", given["across"], self._element_bytes)
         k.if_else(is_along, self._along, lambda: k.if_else(is_across, self._across, self._one_by_one))
 
+    @abstractmethod
     def _along(self) -> None:
         """Packs what is contiguous along K."""
-        raise AssertionError("one of the two packs")
 
+    @abstractmethod
     def _across(self) -> None:
         """Packs what is contiguous across the strip."""
-        raise AssertionError("one of the two packs")
 
+    @abstractmethod
     def _place(self, position: Value, group: Value) -> Value:
         """Where the group is packed that lies `position` across the strip."""
-        raise AssertionError("one of the two packs")
 
     def _one_by_one(self) -> None:
         k, given = self._k, self._k.parameters

@@ -17,6 +17,7 @@ NaNs, which show in any row of C, then sums are made again element by element, w
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
@@ -63,20 +64,28 @@ _SUM_ROW += [("b", PTR), ("b_step", I64), ("columns", I64), ("c", PTR)]
 
 def has_windows(kind: GemmType) -> bool:
     """Whether the library of a type computes convolutions."""
-    return kind.parts == 1 and not kind.unit
+    return kind.parts == 1
 
 
 def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
     """Writes `PREFIX_pack_windows`, `PREFIX_copy_row`, perhaps `PREFIX_sum_row`, and what they call."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    zeros = f"{prefix}_zeros"
-    module.define(zeros, f"@{zeros} = internal constant [{_ZERO_BYTES} x i8] zeroinitializer, align 64")
     with KernelBuilder(module, f"{prefix}_pack_rows", _PACK_ROWS, None, "internal", attributes) as k:
         _RowPackingEmitter(k, kind, shape, shape.rows, prefix).emit()
-    with KernelBuilder(module, f"{prefix}_pack_windows", _PACK, None, "internal", attributes) as k:
-        _WindowPackingEmitter(k, kind, shape, prefix).emit()
     with KernelBuilder(module, f"{prefix}_copy_row", _COPY_ROW, None, "internal", attributes) as k:
         _RowCopyEmitter(k, kind, shape, prefix).emit()
+    emit_pack_windows(module, target, kind, shape, prefix, _WindowPackingEmitter)
+
+
+def emit_pack_windows(
+    module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str, packing: type[WindowPacking]
+) -> None:
+    """Writes `PREFIX_pack_windows`, and perhaps `PREFIX_sum_row`."""
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    zeros = f"{prefix}_zeros"
+    module.define(zeros, f"@{zeros} = internal constant [{_ZERO_BYTES} x i8] zeroinitializer, align 64")
+    with KernelBuilder(module, f"{prefix}_pack_windows", _PACK, None, "internal", attributes) as k:
+        packing(k, kind, shape, prefix).emit()
     if not kind.accumulator.is_float:
         return
     with KernelBuilder(module, f"{prefix}_sum_row", _SUM_ROW, None, "internal", attributes) as k:
@@ -103,7 +112,7 @@ class Spot(Record):
     places: Sequence[Value]
 
 
-_SPOT_BYTES = 8 * (1 + SPACES)
+SPOT_BYTES = 8 * (1 + SPACES)
 
 
 class Windows:
@@ -191,7 +200,15 @@ class Windows:
         )
 
 
-class _WindowPackingEmitter(Windows):
+class WindowPacking(Windows, ABC):
+    """What packs a strip of A."""
+
+    @abstractmethod
+    def emit(self) -> None:
+        """Writes the function."""
+
+
+class _WindowPackingEmitter(WindowPacking):
     """One strip of A, from row `first` and step `step` on; rows behind the `valid` ones may hold anything."""
 
     def emit(self) -> None:
@@ -212,12 +229,12 @@ class _WindowPackingEmitter(Windows):
         last = k.sub(k.parameters["valid"], 1)
         with k.loop(0, padded) as position:
             number = k.add(k.parameters["first"], k.smin(position.index, last))
-            self._store_spot(k.gep(spots, position.index, _SPOT_BYTES), self._spot("row", self._digits("row", number)))
+            self._store_spot(k.gep(spots, position.index, SPOT_BYTES), self._spot("row", self._digits("row", number)))
 
         def segment(done: Value, length: Value, base: Spot) -> None:
             with k.loop(0, padded) as position:
-                spot = self._load_spot(k.gep(spots, position.index, _SPOT_BYTES))
-                k.store(k.gep(rows, position.index, 8), self._address(_sum(k, spot, base)))
+                spot = self._load_spot(k.gep(spots, position.index, SPOT_BYTES))
+                k.store(k.gep(rows, position.index, 8), self._address(sum_of_spots(k, spot, base)))
             packed = k.gep(k.parameters["packed"], k.mul(k.lshr(done, self._kind.pair_bits), self._step_bytes))
             k.call(f"{self._prefix}_pack_rows", [length, rows, k.const(I64, width), packed])
 
@@ -263,7 +280,7 @@ class _WindowPackingEmitter(Windows):
         column = k.gep(k.parameters["packed"], position, type.element.bytes)
 
         def segment(done: Value, steps: Value, base: Spot) -> None:
-            first = _sum(k, spot, base)
+            first = sum_of_spots(k, spot, base)
             goal = k.gep(column, k.mul(done, self._step_bytes))
             moves = [self._numbers[f"step_move{space}_{LEVELS - 1}"] for space in range(SPACES)]
             nothing = Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
@@ -297,7 +314,7 @@ class _RowCopyEmitter(Windows):
         element_bytes = self._kind.element.bytes
 
         def segment(done: Value, length: Value, base: Spot) -> None:
-            here = _sum(k, spot, base)
+            here = sum_of_spots(k, spot, base)
             goal = k.gep(k.parameters["goal"], k.mul(done, element_bytes))
             size = k.mul(length, element_bytes)
             k.if_else(
@@ -330,7 +347,7 @@ class _RowSumsEmitter(Windows):
 
         def segment(done: Value, length: Value, base: Spot) -> None:
             with k.loop(0, length) as step:
-                here = _sum(k, spot, self._moved(base, "step", LEVELS - 1, step.index))
+                here = sum_of_spots(k, spot, self._moved(base, "step", LEVELS - 1, step.index))
                 with k.if_(self._is_inside(here.places)):
                     one = k.load(k.gep(k.parameters["array"], self._offset(here)), kind.element)
                     row = k.gep(right, k.mul(k.add(done, step.index), k.parameters["b_step"]))
@@ -343,6 +360,6 @@ class _RowSumsEmitter(Windows):
         k.store(place, kind.narrow(k, k.load(total, type)))
 
 
-def _sum(k: KernelBuilder, one: Spot, other: Spot) -> Spot:
+def sum_of_spots(k: KernelBuilder, one: Spot, other: Spot) -> Spot:
     places = [k.add(first, second) for first, second in zip(one.places, other.places, strict=True)]
     return Spot(k.add(one.offset, other.offset), places)
