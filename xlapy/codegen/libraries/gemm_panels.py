@@ -61,6 +61,8 @@ _STRIPS_OF_SLOW_LINES = 6
 """Up to so many strips of B, the matrix unit reads rows of A that begin in the middle of lines in less time, though it
 takes 1.5 times as long, than they are copied in."""
 
+_COLUMNS_OF_LOW_PANEL = 256
+
 _EVEN_PARTS = 4
 """Parts of a matrix that are large have so many at least: with more, rows and columns would be packed too often."""
 
@@ -252,13 +254,22 @@ class GemmPanels(GemmBlocks):
             rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
             is_free = k.and_(self._leaves_a(k, problem), k.compare("eq", problem["uses_scratch"], 0))
             rows = k.select(is_free, round_up(k, m, self._tile_rows), rows)
-            columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
+            columns = self._columns_of_panel(k, m, n)
             is_one_step = k.compare("le", depth, self._panel_depth(k, depth))
             room = self._room(k, problem, rows, columns)
             with k.loop(0, n, columns) as column, k.loop(0, m, rows) as row:
                 self._choose_part(k, problem, row.index, rows, column.index, columns)
                 self._panels_of_part(k, parallel, problem, room, k.and_(k.compare("gt", row.index, 0), is_one_step))
             release_scratch(k, room.scratch)
+
+    def _columns_of_panel(self, k: KernelBuilder, m: Value, n: Value) -> Value:
+        """Fewer for the matrix unit and few rows, which take no long to be copied again: what is packed of B then stays
+        in the second-level cache."""
+        columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
+        if not self._kind.unit:
+            return columns
+        few = even_part(k, n, _COLUMNS_OF_LOW_PANEL, self._shape.columns)
+        return k.select(k.compare("le", m, _COLUMNS_OF_LOW_PANEL), few, columns)
 
     def parts(self) -> None:
         """A range of parts of the only matrix, each packed and computed by one thread."""

@@ -100,18 +100,18 @@ class _Packing(ABC):
         raw = self._kind.element.with_lanes(self._line)
         return k.bitcast(k.masked_load(self._source(position, first), raw, k.first_lanes(left, self._line)), _GROUPS)
 
-    def _groups_across(self, first: Value, group: Value, *, may_end: bool) -> Value:
-        """The groups at one place along K of 16 neighbours across the strip, with zeros for what it does not have. K
-        may end within them."""
+    def _groups_across(self, first: Value, group: Value, lanes: int, *, may_end: bool) -> list[Value]:
+        """The groups at one place along K of so many neighbours across the strip, with zeros for what it does not have.
+        K may end within them."""
         k, pair = self._k, self._kind.pair
-        raw = self._kind.element.with_lanes(UNIT_ROWS)
+        raw = self._kind.element.with_lanes(lanes)
         left = k.sub(k.parameters["valid"], first)
         vectors = []
         for number in range(pair):
             step = k.add(k.mul(group, pair), number)
             count = k.select(k.compare("lt", step, k.parameters["depth"]), left, 0) if may_end else left
-            vectors.append(k.masked_load(self._source(first, step), raw, k.first_lanes(count, UNIT_ROWS)))
-        return k.bitcast(_interleaved(k, vectors), _GROUPS)
+            vectors.append(k.masked_load(self._source(first, step), raw, k.first_lanes(count, lanes)))
+        return [k.bitcast(vector, _GROUPS) for vector in _interleaved(k, vectors, _GROUPS.lanes)]
 
     def _source(self, position: Value, step: Value) -> Value:
         """Where the element is that lies `position` across the strip and `step` along K."""
@@ -149,7 +149,8 @@ class _Rows(_Packing):
         """A line along K of each of 16 rows that are side by side in memory. K may end within it."""
         k = self._k
         groups = [k.add(start, number) for number in range(UNIT_STEPS)]
-        return transposed(k, [self._groups_across(first, group, may_end=may_end) for group in groups])
+        across = [self._groups_across(first, group, UNIT_ROWS, may_end=may_end)[0] for group in groups]
+        return transposed(k, across)
 
     def _place(self, position: Value, group: Value) -> Value:
         k, given = self._k, self._k.parameters
@@ -176,10 +177,9 @@ class _Strip(_Packing):
             (self._whole_groups, k.mul(self._lines, UNIT_STEPS), True),
         ):
             with k.loop(begin, end) as group:
-                for start in range(0, self._columns, UNIT_ROWS):
-                    first = k.const(I64, start)
-                    vector = self._groups_across(first, group.index, may_end=may_end)
-                    k.store(self._place(first, group.index), vector)
+                vectors = self._groups_across(k.const(I64, 0), group.index, self._columns, may_end=may_end)
+                for number, vector in enumerate(vectors):
+                    k.store(self._place(k.const(I64, number * UNIT_ROWS), group.index), vector)
 
     def _place(self, position: Value, group: Value) -> Value:
         k = self._k
@@ -187,12 +187,15 @@ class _Strip(_Packing):
         return k.gep(k.gep(k.parameters["packed"], step), position, I32.bytes)
 
 
-def _interleaved(k: KernelBuilder, vectors: Sequence[Value]) -> Value:
-    """One vector of two or four: the first lanes of all of them, the second ones, ..."""
+def _interleaved(k: KernelBuilder, vectors: Sequence[Value], groups: int) -> list[Value]:
+    """Two or four vectors as those of so many groups: the first lanes of all of them, the second ones, ..."""
     count, lanes = len(vectors), vectors[0].type.lanes
     joined = list(vectors)
     while len(joined) > 2:
         order = range(2 * joined[0].type.lanes)
         joined = [k.shuffle(low, high, order) for low, high in zip(joined[::2], joined[1::2], strict=True)]
-    dealt = [number * lanes + lane for lane in range(lanes) for number in range(count)]
-    return k.shuffle(joined[0], joined[1], dealt)
+    low, high = joined
+    return [
+        k.shuffle(low, high, [part * lanes + lane for lane in range(first, first + groups) for part in range(count)])
+        for first in range(0, lanes, groups)
+    ]

@@ -6,15 +6,17 @@ follow each other along K. So strips are written piece by piece, of all rows, an
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I8, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.ir import I8, I64, PTR, IRType, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_problem import row_pitch
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
-from xlapy.codegen.libraries.gemm_windows import SPOT_BYTES, Spot, WindowPacking, sum_of_spots
+from xlapy.codegen.libraries.gemm_windows import Spot, WindowPacking
+from xlapy.hlo.matrix_products import SPACES
 
 _LINE_BYTES = 64
 _LINE: IRType = I8.with_lanes(_LINE_BYTES)
+_ROWS: IRType = I64.with_lanes(8)
 
 
 class UnitWindowPacking(WindowPacking):
@@ -28,33 +30,49 @@ class UnitWindowPacking(WindowPacking):
 
     def emit(self) -> None:
         k, given = self._k, self._k.parameters
-        spots = k.alloca(I64, self._width * SPOT_BYTES // I64.bytes)
+        spots, sources = k.alloca(I64, self._width * (1 + SPACES), align=_LINE_BYTES), k.alloca(I64, self._width)
         end = k.mul(given["depth"], self._kind.element.bytes)
         is_missing = k.first_lanes(k.sub(k.mul(self._groups, self._kind.packed.bytes), end), _LINE_BYTES)
         with k.loop(0, given["valid"]) as row:
-            digits = self._digits("row", k.add(given["first"], row.index))
-            self._store_spot(k.gep(spots, row.index, SPOT_BYTES), self._spot("row", digits))
+            spot = self._spot("row", self._digits("row", k.add(given["first"], row.index)))
+            for number, value in enumerate((self._offset(spot), *spot.places)):
+                k.store(self._of_spots(spots, number, row.index), value)
             k.masked_store(k.gep(self._place_of(row.index), end), k.const(_LINE, 0), is_missing)
 
         def piece(done: Value, length: Value, base: Spot) -> None:
-            self._copy(spots, base, k.mul(done, self._kind.element.bytes), k.mul(length, self._kind.element.bytes))
+            self._find(spots, base, sources)
+            self._copy(sources, k.mul(done, self._kind.element.bytes), k.mul(length, self._kind.element.bytes))
 
         self._segments(piece)
 
-    def _copy(self, spots: Value, base: Spot, done: Value, size: Value) -> None:
-        """Copies `size` bytes of each row to where `done` bytes of it are; zeros, where they are outside of the
-        array."""
+    def _of_spots(self, spots: Value, number: int, row: Value) -> Value:
+        """Where the number of a row's spot is: offsets of all rows come first, then the places in each space."""
+        return self._k.gep(self._k.gep(spots, number * self._width * I64.bytes), row, I64.bytes)
+
+    def _find(self, spots: Value, base: Spot, sources: Value) -> None:
+        """Finds where the piece is that each row has from `base` on, or that it is zeros: some rows at a time."""
+        k = self._k
+        zeros = k.splat(k.address(k.function_pointer(f"{self._prefix}_zeros")), _ROWS.lanes)
+        origin = k.splat(k.add(k.address(k.parameters["array"]), self._offset(base)), _ROWS.lanes)
+        with k.loop(0, k.parameters["valid"], _ROWS.lanes) as row:
+            offset, *places = (k.load(self._of_spots(spots, n, row.index), _ROWS) for n in range(1 + SPACES))
+            places = [k.add(place, k.splat(move, _ROWS.lanes)) for place, move in zip(places, base.places, strict=True)]
+            source = k.select(self._is_inside(places), k.add(origin, offset), zeros)
+            k.store(k.gep(sources, row.index, I64.bytes), source)
+
+    def _copy(self, sources: Value, done: Value, size: Value) -> None:
+        """Copies `size` bytes of each row to where `done` bytes of it are."""
         k = self._k
         whole = k.and_(size, -_LINE_BYTES)
         is_left = k.first_lanes(k.sub(size, whole), _LINE_BYTES)
         with k.loop(0, k.parameters["valid"]) as row:
-            spot = self._load_spot(k.gep(spots, row.index, SPOT_BYTES))
-            source = self._address(sum_of_spots(k, spot, base))
+            source = k.load(k.gep(sources, row.index, I64.bytes), PTR)
             goal = k.gep(self._place_of(row.index), done)
             with k.loop(0, whole, _LINE_BYTES) as line:
-                k.store(k.gep(goal, line.index), k.load(k.gep(source, line.index), _LINE, align=1), align=1)
-            rest = k.masked_load(k.gep(source, whole), _LINE, is_left)
-            k.masked_store(k.gep(goal, whole), rest, is_left)
+                k.store(k.gep(goal, line.index), k.load(k.gep(source, line.index), _LINE))
+            with k.if_(k.compare("lt", whole, size)):
+                rest = k.masked_load(k.gep(source, whole), _LINE, is_left)
+                k.masked_store(k.gep(goal, whole), rest, is_left)
 
     def _place_of(self, row: Value) -> Value:
         k = self._k

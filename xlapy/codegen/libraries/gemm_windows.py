@@ -112,7 +112,7 @@ class Spot(Record):
     places: Sequence[Value]
 
 
-SPOT_BYTES = 8 * (1 + SPACES)
+_SPOT_BYTES = 8 * (1 + SPACES)
 
 
 class Windows:
@@ -189,7 +189,8 @@ class Windows:
         return functools.reduce(self._k.and_, [self._is_within(space, place) for space, place in enumerate(places)])
 
     def _is_within(self, space: int, place: Value) -> Value:
-        return self._k.compare("lt", place, self._numbers[f"size{space}"], signed=False)
+        k = self._k
+        return k.compare("lt", place, k.splat(self._numbers[f"size{space}"], place.type.lanes), signed=False)
 
     def _offset(self, spot: Spot) -> Value:
         """How far into the array a spot is, in bytes."""
@@ -229,12 +230,12 @@ class _WindowPackingEmitter(WindowPacking):
         last = k.sub(k.parameters["valid"], 1)
         with k.loop(0, padded) as position:
             number = k.add(k.parameters["first"], k.smin(position.index, last))
-            self._store_spot(k.gep(spots, position.index, SPOT_BYTES), self._spot("row", self._digits("row", number)))
+            self._store_spot(k.gep(spots, position.index, _SPOT_BYTES), self._spot("row", self._digits("row", number)))
 
         def segment(done: Value, length: Value, base: Spot) -> None:
             with k.loop(0, padded) as position:
-                spot = self._load_spot(k.gep(spots, position.index, SPOT_BYTES))
-                k.store(k.gep(rows, position.index, 8), self._address(sum_of_spots(k, spot, base)))
+                spot = self._load_spot(k.gep(spots, position.index, _SPOT_BYTES))
+                k.store(k.gep(rows, position.index, 8), self._address(_sum(k, spot, base)))
             packed = k.gep(k.parameters["packed"], k.mul(k.lshr(done, self._kind.pair_bits), self._step_bytes))
             k.call(f"{self._prefix}_pack_rows", [length, rows, k.const(I64, width), packed])
 
@@ -280,7 +281,7 @@ class _WindowPackingEmitter(WindowPacking):
         column = k.gep(k.parameters["packed"], position, type.element.bytes)
 
         def segment(done: Value, steps: Value, base: Spot) -> None:
-            first = sum_of_spots(k, spot, base)
+            first = _sum(k, spot, base)
             goal = k.gep(column, k.mul(done, self._step_bytes))
             moves = [self._numbers[f"step_move{space}_{LEVELS - 1}"] for space in range(SPACES)]
             nothing = Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
@@ -314,7 +315,7 @@ class _RowCopyEmitter(Windows):
         element_bytes = self._kind.element.bytes
 
         def segment(done: Value, length: Value, base: Spot) -> None:
-            here = sum_of_spots(k, spot, base)
+            here = _sum(k, spot, base)
             goal = k.gep(k.parameters["goal"], k.mul(done, element_bytes))
             size = k.mul(length, element_bytes)
             k.if_else(
@@ -347,7 +348,7 @@ class _RowSumsEmitter(Windows):
 
         def segment(done: Value, length: Value, base: Spot) -> None:
             with k.loop(0, length) as step:
-                here = sum_of_spots(k, spot, self._moved(base, "step", LEVELS - 1, step.index))
+                here = _sum(k, spot, self._moved(base, "step", LEVELS - 1, step.index))
                 with k.if_(self._is_inside(here.places)):
                     one = k.load(k.gep(k.parameters["array"], self._offset(here)), kind.element)
                     row = k.gep(right, k.mul(k.add(done, step.index), k.parameters["b_step"]))
@@ -360,6 +361,6 @@ class _RowSumsEmitter(Windows):
         k.store(place, kind.narrow(k, k.load(total, type)))
 
 
-def sum_of_spots(k: KernelBuilder, one: Spot, other: Spot) -> Spot:
+def _sum(k: KernelBuilder, one: Spot, other: Spot) -> Spot:
     places = [k.add(first, second) for first, second in zip(one.places, other.places, strict=True)]
     return Spot(k.add(one.offset, other.offset), places)
