@@ -10,6 +10,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     EVEN_BLOCKS,
     PANELS_IN_CACHE,
+    UNIT_CHUNK_STEPS,
     WAY_BYTES,
     ceil_div,
     even_part,
@@ -75,11 +76,10 @@ class GemmCuts(GemmFinish):
         return k.mul(row_blocks, column_blocks)
 
     def _steps_of_chunk(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Of each, if K is cut evenly. Where the matrix unit multiplies, so few that the nearest cache keeps a strip of
-        B."""
+        """Of each, if K is cut evenly."""
         if self._kind.unit:
             steps = k.smax(self._steps(k, problem["depth"]), 1)
-            return even_part(k, steps, self._chunk_of_unit, UNIT_STEPS)
+            return even_part(k, steps, UNIT_CHUNK_STEPS, UNIT_STEPS)
         return k.if_else(
             k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
             lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),
