@@ -9,6 +9,7 @@ from xlapy.codegen.libraries.gemm_finish import GemmFinish
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     EVEN_BLOCKS,
+    LONG_UNIT_CHUNK_STEPS,
     PANELS_IN_CACHE,
     UNIT_CHUNK_STEPS,
     WAY_BYTES,
@@ -79,7 +80,10 @@ class GemmCuts(GemmFinish):
         """Of each, if K is cut evenly."""
         if self._kind.unit:
             steps = k.smax(self._steps(k, problem["depth"]), 1)
-            return even_part(k, steps, UNIT_CHUNK_STEPS, UNIT_STEPS)
+            is_crowded = k.compare("eq", k.and_(problem["sums_row"], WAY_BYTES - 1), 0)
+            is_long = k.compare("gt", steps, 2 * UNIT_CHUNK_STEPS)
+            most = k.select(k.or_(is_crowded, is_long), k.const(I64, LONG_UNIT_CHUNK_STEPS), UNIT_CHUNK_STEPS)
+            return round_up(k, ceil_div(k, steps, ceil_div(k, steps, most)), UNIT_STEPS)
         return k.if_else(
             k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
             lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),

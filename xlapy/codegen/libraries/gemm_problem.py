@@ -20,9 +20,10 @@ _LONG_CHUNK_BYTES = 4096
 _LONG_BLOCK_ROWS = 180
 """The same for caches that have room for them (f64, 1024 by 1024: 2 % faster on one core, 6 % on two)."""
 
-UNIT_CHUNK_STEPS = 512
-"""Where the matrix unit multiplies: half of these, which the nearest cache would hold, make sums of a C whose rows are a
-power of two apart come and go more often (bf16, 1024 by 1024: 1.25 of the time)."""
+UNIT_CHUNK_STEPS, LONG_UNIT_CHUNK_STEPS = 256, 512
+"""Where the matrix unit multiplies: so many that the nearest cache keeps a strip of B. Twice as many where rows of sums
+are in each other's way in it, and take long to come and go, or would come and go more than twice (bf16, 1024 by 1024:
+0.8 of the time; 768 by 768 else: 1.15)."""
 
 _UNIT_BLOCK_ROWS = 512
 """Where the matrix unit multiplies, whose chunks are short: so many rows of a chunk take as much room as those of C,
