@@ -94,3 +94,18 @@ def test_the_last_cache_is_no_larger_than_those_can_count_on_who_share_it(
         (directory / "size").write_text(own + "\n")
         (directory / "shared_cpu_list").write_text((sharing if level == 3 else "0") + "\n")
     assert _host_cache_sizes(str(tmp_path)) == (48 << 10, 2 << 20, expected)
+
+
+def test_late_intel_servers_are_known_by_their_instructions() -> None:
+    """A virtual machine may tell of an older model."""
+    old, late = (
+        Target(
+            **{name: getattr(target, name) for name in Target.__slots__} | {"cpu": "rocketlake", "features": features}
+        )
+        for target in [reference_target("avx512")]
+        for features in (target.features, target.features + ",+avx512fp16")
+    )
+    assert not old.asks_ahead
+    assert not old.reads_side_by_side
+    assert late.asks_ahead
+    assert late.reads_side_by_side
