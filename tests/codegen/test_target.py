@@ -62,16 +62,50 @@ def test_plans_differ_by_cache_sizes_but_code_does_not() -> None:
 
 
 def test_cache_sizes_come_from_the_table_and_else_from_defaults(tmp_path: Path) -> None:
-    def write(kind: str, level: int, size: str) -> None:
-        directory = tmp_path / f"index{len(list(tmp_path.iterdir()))}"
+    for index, (kind, level, size) in enumerate([("Data", 1, "48K"), ("Instruction", 1, "99K"), ("Unified", 2, "2M")]):
+        directory = tmp_path / f"index{index}"
         directory.mkdir()
         (directory / "type").write_text(kind + "\n")
         (directory / "level").write_text(f"{level}\n")
         (directory / "size").write_text(size + "\n")
-
-    for kind, level, size in [("Data", 1, "48K"), ("Instruction", 1, "99K"), ("Unified", 2, "2M")]:
-        write(kind, level, size)
     assert _host_cache_sizes(str(tmp_path)) == (48 << 10, 2 << 20, 8 << 20)
-    write("Unified", 3, "491520K")  # of a server, whose other cores use it, too
-    assert _host_cache_sizes(str(tmp_path)) == (48 << 10, 2 << 20, 64 << 20)
     assert _host_cache_sizes(str(tmp_path / "absent")) == (32 << 10, 512 << 10, 8 << 20)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "size", "expected"),
+    [
+        ("0-1", "480M", 32 << 20),
+        ("0-3,8", "480M", 80 << 20),
+        ("0-7", "32M", 32 << 20),
+        ("5", "1M", 2 << 20),
+        ("", "480M", 480 << 20),
+    ],
+)
+def test_the_last_cache_is_no_larger_than_those_can_count_on_who_share_it(
+    sharing: str, size: str, expected: int, tmp_path: Path
+) -> None:
+    """As in a virtual machine, which is told of a cache that many others share."""
+    for index, (level, own) in enumerate([(1, "48K"), (2, "2M"), (3, size)]):
+        directory = tmp_path / f"index{index}"
+        directory.mkdir()
+        (directory / "type").write_text("Unified\n")
+        (directory / "level").write_text(f"{level}\n")
+        (directory / "size").write_text(own + "\n")
+        (directory / "shared_cpu_list").write_text((sharing if level == 3 else "0") + "\n")
+    assert _host_cache_sizes(str(tmp_path)) == (48 << 10, 2 << 20, expected)
+
+
+def test_late_intel_servers_are_known_by_their_instructions() -> None:
+    """A virtual machine may tell of an older model."""
+    old, late = (
+        Target(
+            **{name: getattr(target, name) for name in Target.__slots__} | {"cpu": "rocketlake", "features": features}
+        )
+        for target in [reference_target("avx512")]
+        for features in (target.features, target.features + ",+avx512fp16")
+    )
+    assert not old.asks_ahead
+    assert not old.reads_side_by_side
+    assert late.asks_ahead
+    assert late.reads_side_by_side

@@ -443,20 +443,23 @@ class Arithmetic(Conversions):
         text = f"call {x.type.text} @{symbol}({x.type.text} {x.text}, {n.type.text} {n.text})"
         return self._pure(x.type, text, x, n)
 
-    def scalef(self, x: Value, whole: Value, n: Value) -> Value:
-        """The same for an n that is there as a float, too, and needs not be made one where vectors fill registers."""
+    def scalef(self, x: Value, whole: Value, n: Value, kept: Value | None = None) -> Value:
+        """The same for an n that is there as a float, too, and needs not be made one where vectors fill registers. Zero
+        but in the lanes that are `kept`, if these are given, which takes no instruction more."""
         per_register = 512 // x.type.bits
         if x.type.lanes % per_register or x.type.lanes & (x.type.lanes - 1):
-            return self.ldexp(x, n)
+            scaled = self.ldexp(x, n)
+            return scaled if kept is None else self.select(kept, scaled, 0.0)
         type, suffix = x.type.with_lanes(per_register), "ps" if x.type.bits == 32 else "pd"
         symbol, mask = f"llvm.x86.avx512.mask.scalef.{suffix}.512", I16 if per_register == 16 else I8
         self.module.declare(symbol, type, [type, type, type, mask, I32])
-        parts = []
+        parts, zero = [], self.const(type, 0.0)
         for start in range(0, x.type.lanes, per_register):
             lanes = range(start, start + per_register)
             a, b = self.shuffle(x, None, lanes), self.shuffle(whole, None, lanes)
-            operands = f"{type.text} {a.text}, {type.text} {b.text}, {type.text} {a.text}, {mask.text} -1, i32 4"
-            parts.append(self._pure(type, f"call {type.text} @{symbol}({operands})", a, b))
+            bits = self.const(mask, -1) if kept is None else self.bitcast(self.shuffle(kept, None, lanes), mask)
+            operands = ", ".join(f"{value.type.text} {value.text}" for value in (a, b, zero, bits))
+            parts.append(self._pure(type, f"call {type.text} @{symbol}({operands}, i32 4)", a, b, bits))
         while len(parts) > 1:
             joined = range(2 * parts[0].type.lanes)
             parts = [self.shuffle(a, b, joined) for a, b in zip(parts[::2], parts[1::2], strict=True)]

@@ -121,6 +121,8 @@ class Range(Flag):
     AT_MOST_ONE = auto()
     NEVER_TINY = auto()
     """Zero, or far from subnormal."""
+    NEVER_FAR_BELOW = auto()
+    """Not so far below zero that a power with it as exponent is subnormal."""
 
 
 class Value(NamedTuple):

@@ -65,8 +65,16 @@ def test_heavy_programs(element_type: str, count: int) -> None:
     check(text)
 
 
+@pytest.mark.parametrize("dims", [(1024, 2, 3), (1501, 3, 3), (9, 131, 3, 3), (700, 2, 1, 3), (31, 3, 2, 3)], ids=str)
+@pytest.mark.parametrize("element_type", ["f32", "f64", "s32"])
+def test_matrices(element_type: str, dims: tuple[int, ...]) -> None:
+    """Of so few rows that no vector goes along these, but one may along what is in front of them."""
+    assert is_planned(scaled(element_type, dims)) == (dims != (31, 3, 2, 3))
+    check(scaled(element_type, dims))
+
+
 @pytest.mark.parametrize(
-    "dims", [(2048, 5), (100, 3), (1024, 2, 3), (1501, 2)], ids=["longer", "fewer", "two by three", "light"]
+    "dims", [(2048, 5), (100, 3), (1024, 3, 2), (1501, 2)], ids=["longer", "fewer", "three by two", "light"]
 )
 def test_others_are_as_they_were(dims: tuple[int, ...]) -> None:
     assert not is_planned(scaled("f32", dims))
@@ -104,6 +112,32 @@ def test_padded_joined_and_turned_rows() -> None:
       }"""
     assert is_planned(text)
     check(text)
+
+
+@pytest.mark.parametrize("element_type", ["f32", "f64", "u8", "bf16"])
+def test_matrices_of_joined_columns(element_type: str) -> None:
+    """As inverses of matrices of three rows are."""
+    text = """HloModule m
+      ENTRY main {
+        x = T[900,3] parameter(0)
+        y = T[900,3] parameter(1)
+        z = T[900,3] parameter(2)
+        v = T[900] parameter(3)
+        a = T[900,3,1] reshape(x)
+        b = T[900,3,1] reshape(y)
+        c = T[900,3,1] reshape(z)
+        j = T[900,3,3] concatenate(a, b, c), dimensions={2}
+        w = T[900,3,3] broadcast(v), dimensions={0}
+        ROOT r = T[900,3,3] subtract(j, w)
+      }""".replace("T[", element_type + "[")
+    assert is_planned(text)
+    check(text)
+
+
+@pytest.mark.parametrize("element_type", ["u8", "bf16"])
+def test_matrices_of_narrow_numbers_are_as_they_were(element_type: str) -> None:
+    assert not is_planned(scaled(element_type, (1501, 3, 3)))
+    check(scaled(element_type, (1501, 3, 3)))
 
 
 def test_picked_rows() -> None:

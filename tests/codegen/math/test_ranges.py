@@ -9,7 +9,14 @@ import pytest
 import xlapy
 from tests.support.accuracy import apply, errors
 from tests.support.irlab import HAS_FMA
+from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.math import BF16_MATH, MATH
+from xlapy.codegen.target import reference_target
+from xlapy.compiler import lower
+from xlapy.hlo.text import parse
+from xlapy.options import CompileOptions
+from xlapy.passes.pipeline import Watch
+from xlapy.support.timing import Timings
 
 SIZE = 4096
 DTYPES = {
@@ -124,6 +131,19 @@ def test_brief_exponentials_of_low_numbers_have_the_same_bits(has_fma: bool) -> 
     np.testing.assert_array_equal(known, unknown)
 
 
+HIGH = {"f32": (-60.0, 91.0), "f64": (-60.0, 712.0)}
+
+
+@pytest.mark.parametrize("has_fma", sorted({False, HAS_FMA}))
+@pytest.mark.parametrize("type", HIGH)
+def test_exponentials_of_high_numbers_have_the_same_bits(type: str, has_fma: bool) -> None:
+    random = np.random.default_rng(1)
+    special = [HIGH[type][0], 0.0, -0.0, np.inf, np.nan, np.finfo(DTYPES[type]).max]
+    x = np.concatenate([random.uniform(*HIGH[type], 1 << 19), special]).astype(DTYPES[type])
+    known, unknown = (apply(MATH[name], x, has_fma=has_fma) for name in ("exp_of_high", "exp"))
+    np.testing.assert_array_equal(known, unknown)
+
+
 UPPER_LIMIT = "0x4056400000000000"
 """Above 89, exponentials overflow."""
 
@@ -189,6 +209,64 @@ def test_exponentials_of_what_is_low_are_short(argument: str) -> None:
     """They have no upper limit."""
     code = xlapy.compile(exponential_text((LOW_ARGUMENTS | ANY_ARGUMENTS)[argument], "f32")).llvm_ir()
     assert (UPPER_LIMIT not in code) == (argument in LOW_ARGUMENTS)
+
+
+LOWER_LIMIT = "0xC05A000000000000"
+"""Below -104, exponentials vanish."""
+
+
+def bounded_text(bound: str, type: str = "f32") -> str:
+    lines = [f"x = {type}[4096] parameter(0)", f"c = {type}[] constant({bound})"]
+    lines += [f"b = {type}[4096] broadcast(c), dimensions={{}}", f"m = {type}[4096] maximum(x, b)"]
+    return "\n".join(["HloModule m", "ENTRY e {", *lines, f"ROOT r = {type}[4096] exponential(m)", "}"])
+
+
+@pytest.mark.parametrize(("bound", "is_short"), [("-60", True), ("-1.5", True), ("-60.5", False), ("-inf", False)])
+def test_exponentials_of_what_is_not_far_below_are_short(bound: str, is_short: bool) -> None:
+    """They have no lower limit."""
+    assert (LOWER_LIMIT not in xlapy.compile(bounded_text(bound)).llvm_ir()) == is_short
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_exponentials_of_what_is_not_far_below(type: str) -> None:
+    least, most = HIGH[type]
+    x = np.linspace(3 * least, most, 4096).astype(DTYPES[type])
+    x[:4] = [-np.inf, np.inf, np.nan, least]
+    with np.errstate(over="ignore"):
+        expected = np.exp(np.maximum(x, DTYPES[type].type(least)))
+    np.testing.assert_allclose(xlapy.compile(bounded_text(str(least), type))(x), expected, rtol=2 * UNITS[type])
+
+
+@pytest.mark.parametrize("function", ["exponential", "logistic"])
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_powers_that_vanish_are_not_computed_where_lanes_can_be_left_out(function: str, type: str) -> None:
+    """An Intel core takes a hundred cycles more for each vector with one."""
+    target = reference_target("avx512")
+    if not target.has_scalef:
+        pytest.skip("this LLVM does not know the instruction")
+    text = f"HloModule m\nENTRY e {{ x = {type}[4096] parameter(0)  ROOT r = {type}[4096] {function}(x) }}"
+    lowered = lower(parse(text), CompileOptions(), target, Watch(), Timings())
+    assembly = "\n".join(emit_assembly(kernel, target) for kernel in lowered.emitted.kernels)
+    scaling = [line for line in assembly.splitlines() if "vscalef" in line]
+    assert scaling
+    assert all("{%k" in line and "{z}" in line for line in scaling)
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_what_is_nothing_beside_one_is_not_subnormal(type: str) -> None:
+    lines = [f"x = {type}[4096] parameter(0)", f"c = {type}[] constant(1)"]
+    lines += [f"b = {type}[4096] broadcast(c), dimensions={{}}", f"t = {type}[4096] tanh(x)"]
+    text = "\n".join(["HloModule m", "ENTRY e {", *lines, f"ROOT r = {type}[4096] add(b, t)", "}"])
+    exe = xlapy.compile(text)
+    assert LOWER_LIMIT not in exe.llvm_ir()
+    assert "tanh" not in exe.hlo_text()
+    x = np.linspace(-500, 500, 4096).astype(DTYPES[type])
+    x[:4] = [-np.inf, np.inf, np.nan, 1000]
+    with np.errstate(over="ignore"):
+        expected = 2 / (1 + np.exp(-2 * x.astype(np.longdouble)))
+    got = np.asarray(exe(x), np.longdouble)
+    tiny = float(np.finfo(DTYPES[type]).tiny)
+    np.testing.assert_allclose(got, expected, rtol=3 * UNITS[type], atol=tiny)
 
 
 SCALES = [0.5, 2.0, -0.25, 1.0, 2.0**-32, 2.0**-33, 2.0**-130, 2.0**100, 0.75]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xlapy.codegen.elements.ranges import is_fraction, is_low
+from xlapy.codegen.elements.ranges import is_fraction, is_high, is_low
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
 from xlapy.codegen.math import MATH
@@ -269,10 +269,12 @@ _REAL_FUNCTIONS = {
 
 @element("exponential", smooth=True)
 def exponential(e: Emission, x: Element) -> Element:
-    """Quicker where x is known to be 0 at most, as what is left of elements less the largest of them."""
+    """Quicker where x is known to be 0 at most, as what is left of elements less the largest of them, or not to be so
+    low that its power is subnormal."""
     if isinstance(x, Pair):
         return complex_function(e.k, "exp", x)
-    return math_function(e.k, "exp_of_low" if is_low(e.k, x) else "exp", (x,), brief=e.result_type is BF16)
+    name = "exp_of_low" if is_low(e.k, x) else "exp_of_high" if is_high(e.k, x) else "exp"
+    return math_function(e.k, name, (x,), brief=e.result_type is BF16)
 
 
 @element("log-plus-one", smooth=True)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.ir_types import Range
+from xlapy.codegen.math.exponential import LEAST_OF_HIGH
 from xlapy.codegen.registers import Element, Pair, is_rounded
 from xlapy.hlo.element_types import BF16
 from xlapy.hlo.graph import Instruction
@@ -120,6 +121,10 @@ def _size_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Elem
     opcode = instruction.opcode
     if opcode == "logistic" or (opcode == "exponential" and is_low(k, operands[0])):
         return Range.AT_MOST_ONE
+    if opcode == "maximum":
+        bounds = [x.constant for x in operands if not isinstance(x, Pair)]
+        is_high = any(bound is not None and bound >= LEAST_OF_HIGH for bound in bounds)
+        return Range.NEVER_FAR_BELOW if is_high else Range.ANY
     if opcode in _SUMS and instruction.shape.type is BF16:
         numbers = [abs(x.constant) for x in operands if not isinstance(x, Pair) and x.constant is not None]
         if any(number >= _LEAST_TERM for number in numbers) and _all_rounded(k, operands):
@@ -134,6 +139,11 @@ def _is(k: KernelBuilder, x: Element, wanted: Range) -> bool:
 def is_low(k: KernelBuilder, x: Element) -> bool:
     """Whether `x` is known to be 0 at most, wherever it is a number."""
     return _is(k, x, Range.NEVER_POSITIVE)
+
+
+def is_high(k: KernelBuilder, x: Element) -> bool:
+    """Whether `x` is known not to be so low that e^x is subnormal, wherever it is a number."""
+    return _is(k, x, Range.NEVER_FAR_BELOW)
 
 
 def is_fraction(k: KernelBuilder, x: Value) -> bool:

@@ -152,7 +152,7 @@ def _comes_unasked(
     """Whether the processor is disturbed if it is told what will be read next: it follows several arrays side by side
     well enough, if there is little to compute meanwhile. (One core of a Zen 3: sums of two arrays of 16 MB and more are
     1.2 times as fast, and of products with a third one 1.35 times. One array is the same, and functions are slower.)"""
-    if not target.reads_side_by_side:
+    if target.asks_ahead or not target.reads_side_by_side:
         return False
     large = [i for i in instructions if inputs(i) and i.shape.size == shape.size and i.shape.bytes > target.l2_bytes]
     is_light = work_per_element(instructions) < FUNCTION_WORK

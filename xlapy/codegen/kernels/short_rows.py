@@ -7,11 +7,13 @@ In the row itself most lanes would be idle, and three of them take two vectors. 
 pixels, all colours of these are computed together, and joined in registers. What does not depend on the colour is
 computed once. Programs that have longer rows under other dimensions are better off so (`merged_dims`), and light ones
 over two or four elements stay as they are: to pick colours apart and join them takes longer than half a vector costs,
-unless they choose among columns that are joined, lane by lane.
+unless they choose among columns that are joined, lane by lane. Matrices of a few rows and columns, of which none
+fills a vector, are rows of all their elements.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -25,7 +27,7 @@ from xlapy.codegen.kernels.strip import past_caches, strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, joins_columns, region_functions
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Dims, Shape
 from xlapy_runtime.records import Record
 
 LEAST_ELEMENTS = 2048  # for which a loop in other dimensions is worth its code
@@ -35,8 +37,8 @@ HEAVY = 24  # instructions, with which half a vector costs more
 
 
 class ShortRowsPlan(Record):
-    """`along` is the dimension of vectors. A unit is one of its elements if there are no other dimensions, else all of
-    them."""
+    """`along` is the dimension of vectors, and those behind it are a row. A unit is one of its elements if there are no
+    other dimensions, else all of them."""
 
     roots: tuple[Instruction, ...]
     shape: Shape
@@ -58,16 +60,22 @@ def plan_short_rows(
     """How to compute `roots` so; None if their rows are longer, or other vectors no worse."""
     shape, instructions = roots[0].shape, between(roots, inputs)
     dims = shape.dims
-    along = max((dim for dim in range(shape.rank - 1) if dims[dim] > 1), default=None)
+    along = _dimension_of_vectors(dims)
     if along is None or not 2 <= dims[-1] <= MOST_COLUMNS or shape.size < LEAST_ELEMENTS:
         return None
+    count = math.prod(dims[along + 1 :])
     if any(root.shape.type.is_complex or not is_row_major(root) for root in roots):
         return None
-    if len(instructions) > MOST_INSTRUCTIONS or any(region_functions(instruction) for instruction in instructions):
+    if len(instructions) * count // dims[-1] > MOST_INSTRUCTIONS or any(
+        region_functions(instruction) for instruction in instructions
+    ):
         return None
-    is_heavy = len(instructions) >= HEAVY and all(root.shape.type.bits >= 32 for root in roots)
+    is_wide = all(root.shape.type.bits >= 32 for root in roots)
+    is_heavy = len(instructions) >= HEAVY and is_wide
     chooses = any(joins_columns(instruction) for instruction in instructions if not inputs(instruction))
     if dims[-1] == power_of_two_below(dims[-1]) and not (is_heavy or chooses):
+        return None
+    if count > dims[-1] and not (is_wide or chooses):
         return None
     lanes = min(widest_lanes(instructions, target, 1), power_of_two_below(dims[along]))
     if lanes < LEAST_LANES or dims[-1] >= lanes:
@@ -77,6 +85,14 @@ def plan_short_rows(
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     streaming = not dims[along] % lanes and is_streamed(roots, lanes, target)
     return ShortRowsPlan(tuple(roots), shape, along, outer, lanes, units, total // units, streaming)
+
+
+def _dimension_of_vectors(dims: Dims) -> int | None:
+    """The last one in front of the rows that has several elements; if these are too few for a vector, that before."""
+    longer = [dim for dim, size in enumerate(dims[:-1]) if size > 1]
+    if len(longer) > 1 and dims[longer[-1]] < LEAST_LANES <= dims[longer[-2]]:
+        return longer[-2]
+    return longer[-1] if longer else None
 
 
 def emit_short_rows(
@@ -109,18 +125,24 @@ def _step(
     plan: ShortRowsPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array], row: Mapping[int, Coordinate]
 ) -> Callable[[Indexing, Value], None]:
     """Computes and stores all elements of as many short rows as there are lanes."""
-    dims = plan.shape.dims
-    count = dims[-1]
+    dims, of_rows = plan.shape.dims, plan.shape.with_dims(plan.shape.dims[: plan.along + 1])
+    places = list(itertools.product(*map(range, dims[plan.along + 1 :])))
 
     def step(ix: Indexing, position: Value) -> None:
         known = {**row, plan.along: ix.along_lanes(position)}
-        first = tuple(known.get(dim, ix.constant(0)) for dim in range(plan.shape.rank - 1))
-        columns = [ix.constant(number)._replace(bounds=range(number, number + 1)) for number in range(count)]
-        indices = [Index(dims, (*first, column)) for column in columns]
+        first = tuple(known.get(dim, ix.constant(0)) for dim in range(plan.along + 1))
+        columns = [
+            tuple(ix.constant(number)._replace(bounds=range(number, number + 1)) for number in place)
+            for place in places
+        ]
+        indices = [Index(dims, (*first, *column)) for column in columns]
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots for index in indices])
-        of_rows = plan.shape.with_dims(dims[:-1])
         for number, output in enumerate(outputs):
-            own = values[number * count : (number + 1) * count]
-            store_columns(ix, output, of_rows, Index(dims[:-1], first), own)
+            own = values[number * len(places) : (number + 1) * len(places)]
+            store_columns(ix, output, of_rows, Index(of_rows.dims, first), own)
 
     return step
+
+
+def _column(ix: Indexing, number: int) -> Coordinate:
+    return ix.constant(number)._replace(bounds=range(number, number + 1))

@@ -67,7 +67,7 @@ fetched ahead, from the first one of the window on.
 
 What is fetched is as far ahead as the next row of results, into the second-level cache: the rows that only the windows
 there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes. One that
-waits for memory (`Target.asks_ahead`) does not: it is told what comes a page later in the rows that are new, and needs
+waits for memory (`_asks_ahead`) does not: it is told what comes a page later in the rows that are new, and needs
 a fifth less time; a tenth less where windows do not overlap."""
 
 VECTORS = (4, 2, 1)
@@ -147,12 +147,17 @@ def _fetched(rows: WindowAxis, read: Steps, sliding: Sliding, target: Target) ->
     each row is seen once, so that most processors need no help."""
     part = rows.part
     is_far = part.window_dilation == 1 and sliding.images * read.image > target.l3_bytes
-    if is_far and target.asks_ahead:
+    if is_far and _asks_ahead(target):
         return max(part.size - part.stride, 0), min(part.size, part.stride)
     pays = is_far and part.size > part.stride
     is_near = (part.size + part.stride) * read.row <= target.l2_bytes // 2
     count = part.stride if pays and is_near else 0
     return part.size + part.stride - count, count
+
+
+def _asks_ahead(target: Target) -> bool:
+    """A core that reads several rows side by side as fast as it should is disturbed here, too."""
+    return target.asks_ahead and not target.reads_side_by_side
 
 
 def library_name(operation: str, type: ElementType, width: int, map: SlidingMap) -> str:
@@ -215,7 +220,7 @@ class _Rows(SlidingLines):
     ) -> None:
         super().__init__(k, NUMBERS)
         self._width = width
-        self._asks_ahead = target.asks_ahead
+        self._asks_ahead = _asks_ahead(target)
         lanes = _lanes(type, target)
         self._tile = TILE // vectors
         self._type = type

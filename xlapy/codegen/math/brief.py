@@ -12,9 +12,9 @@ import math
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import BRIEF_EXP2, BRIEF_LOG, BRIEF_TANH_ABOVE, BRIEF_TANH_BELOW, LN2_ROUNDED
 from xlapy.codegen.math.common import (
-    at_least,
     at_most,
     clamp,
+    from_lowest,
     horner,
     nearest_exponent,
     nearest_low_exponent,
@@ -41,21 +41,23 @@ _ERFC_OFFSET = 1.5
 
 def exp(k: KernelBuilder, x: Value) -> Value:
     """e^x = 2^n 2^r with n + r = x / ln 2: that is below 2^8, and its error 2^-17 at most."""
-    x = clamp(k, x, *_EXP_RANGE)
+    lowest, highest = _EXP_RANGE
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
     n = nearest_exponent(k, x, 1 / math.log(2))
-    return scale(k, _rest(k, x, n.whole), n)
+    return scale(k, _rest(k, x, n.whole), n, kept)
 
 
 def exp_of_low(k: KernelBuilder, x: Value) -> Value:
     """The same for x up to 43, without an upper limit."""
-    return _times_exp_of_low(k, at_least(k, x, _EXP_RANGE[0]), None)
+    return _times_exp_of_low(k, x, None)
 
 
 def _times_exp_of_low(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
     """e^x, times `factor`"""
+    x, kept = from_lowest(k, x, _EXP_RANGE[0])
     n = nearest_low_exponent(k, x, 1 / math.log(2))
     power = _rest(k, x, n.whole)
-    return scale_low(k, power if factor is None else k.mul(power, factor), n)
+    return scale_low(k, power if factor is None else k.mul(power, factor), n, kept)
 
 
 def _rest(k: KernelBuilder, x: Value, n: Value) -> Value:

@@ -82,6 +82,15 @@ def at_most(k: KernelBuilder, x: Value, high: float) -> Value:
     return k.select(k.compare("gt", x, high), high, x)
 
 
+def from_lowest(k: KernelBuilder, x: Value, low: float) -> tuple[Value, Value | None]:
+    """`x` for a power that vanishes below `low`, and the lanes in which it does not, for `scale`; none, and no x below,
+    where there is no instruction that leaves lanes out. An Intel core takes a hundred cycles more for a vector in which
+    something comes out below the normal numbers, be it zero."""
+    if k.has_scalef:
+        return x, k.not_(k.compare("lt", x, low))
+    return at_least(k, x, low), None
+
+
 def round_to_integer(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """The nearest integer as a float and as an integer, for |x| below 2^22 (f32) or 2^51 (f64).
 
@@ -149,9 +158,10 @@ def nearest_low_exponent(k: KernelBuilder, x: Value, factor: float) -> LowExpone
     return LowExponent(*nearest_power(k, x, factor, _RAISED_BY))
 
 
-def scale_low(k: KernelBuilder, x: Value, exponent: LowExponent) -> Value:
+def scale_low(k: KernelBuilder, x: Value, exponent: LowExponent, kept: Value | None = None) -> Value:
     """x * 2^n, rounded once: half of the instructions of `scale`, and the same bits."""
-    return lower(k, k.mul(x, exponent.raised))
+    lowered = lower(k, k.mul(x, exponent.raised))
+    return lowered if kept is None else k.select(kept, lowered, 0.0)
 
 
 def lower(k: KernelBuilder, x: Value) -> Value:
@@ -165,20 +175,21 @@ def power_of_two(k: KernelBuilder, n: Value, type: IRType) -> Value:
     return k.bitcast(k.shl(k.add(n, form.bias), form.mantissa), type)
 
 
-def scale(k: KernelBuilder, x: Value, exponent: Exponent) -> Value:
-    """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal."""
+def scale(k: KernelBuilder, x: Value, exponent: Exponent, kept: Value | None = None) -> Value:
+    """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal. Zero but in the lanes that are
+    `kept`, if these are given."""
     if k.has_scalef:
         shift = float_to_bits(_exponent_shift(x.type), x.type.bits)
-        return k.scalef(x, exponent.whole, k.sub(exponent.biased, shift))
+        return k.scalef(x, exponent.whole, k.sub(exponent.biased, shift), kept)
     first, second = _halves(k, x.type, exponent)
     return k.mul(k.mul(x, first), second)
 
 
-def scale_one_plus(k: KernelBuilder, p: Value, exponent: Exponent) -> Value:
+def scale_one_plus(k: KernelBuilder, p: Value, exponent: Exponent, kept: Value | None = None) -> Value:
     """(1 + p) * 2^n, as `scale` has it to the last bit: the first power of two is what p is multiplied with and added
     to."""
     if k.has_scalef:
-        return scale(k, k.add(p, 1.0), exponent)
+        return scale(k, k.add(p, 1.0), exponent, kept)
     first, second = _halves(k, p.type, exponent)
     return k.mul(k.muladd(p, first, first), second)
 

@@ -12,9 +12,10 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import EXP, EXP2, LN2
 from xlapy.codegen.math.common import (
     Exponent,
-    at_least,
+    at_most,
     clamp,
     format_of,
+    from_lowest,
     horner,
     lower,
     nearest_exponent,
@@ -31,8 +32,10 @@ from xlapy.codegen.math.common import (
 # Beyond these e^x is an infinity, or zero.
 _RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 _BASE_2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
-# Below these expm1 is -1 to the last bit.
-_EXPM1_LOWEST = {"f32": -25.0, "f64": -45.0}
+# From this on half of e^x is no subnormal, nor is what is added up to it.
+LEAST_OF_HIGH = -60.0
+# Below these expm1 is -1 to the last bit, and the logistic function as close to e^x.
+_SMALL = {"f32": -25.0, "f64": -45.0}
 
 
 class Reduced(NamedTuple):
@@ -68,26 +71,39 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 
 def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """e^(x + low), where `low` holds what x is too short for."""
-    return scale_one_plus(k, *reduced_exp(k, clamp(k, x, *_RANGE[x.type.kind]), low))
+    lowest, highest = _RANGE[x.type.kind]
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
+    return scale_one_plus(k, *reduced_exp(k, x, low), kept)
 
 
 def exp_of_low(k: KernelBuilder, x: Value) -> Value:
     """e^x, to the same bits, for x up to 43, as a number less the largest of several is: no upper limit, and half of
     the instructions that scale."""
-    x = at_least(k, x, _RANGE[x.type.kind][0])
+    x, kept = from_lowest(k, x, _RANGE[x.type.kind][0])
     if k.has_scalef:
-        return scale_one_plus(k, *reduced_exp(k, x))
+        return scale_one_plus(k, *reduced_exp(k, x), kept)
     n = nearest_low_exponent(k, x, 1 / math.log(2))
     p = _less_one(k, _rest(k, x, None, n.whole))
     return lower(k, k.muladd(p, n.raised, n.raised))
 
 
+def exp_of_high(k: KernelBuilder, x: Value) -> Value:
+    """e^x, to the same bits, for x from `LEAST_OF_HIGH` on: what it is scaled by is a normal power of two, halved."""
+    x = at_most(k, x, _RANGE[x.type.kind][1])
+    if k.has_scalef:
+        return scale_one_plus(k, *reduced_exp(k, x))
+    n, half = nearest_power(k, x, 1 / math.log(2), -1)
+    result = k.muladd(_less_one(k, _rest(k, x, None, n)), half, half)
+    return k.add(result, result)
+
+
 def _exp_of_low_pair(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
-    """The same with its rounding error."""
-    x = at_least(k, x, _RANGE[x.type.kind][0])
+    """The same with its rounding error, which may be none where the power is small beside one."""
+    x, kept = from_lowest(k, x, _RANGE[x.type.kind][0])
     if k.has_scalef:
         part = reduced_exp(k, x)
-        z, error = (scale(k, value, part.n) for value in quick_two_sum(k, 1.0, part.p))
+        total, lost = quick_two_sum(k, 1.0, part.p)
+        z, error = scale(k, total, part.n, kept), scale(k, lost, part.n, from_lowest(k, x, _SMALL[x.type.kind])[1])
     else:
         n = nearest_low_exponent(k, x, 1 / math.log(2))
         terms = quick_two_sum(k, 1.0, _less_one(k, _rest(k, x, None, n.whole)))
@@ -102,9 +118,10 @@ def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = Fals
         result = _exp_of_rest_of_pair(k, x, low, n)
         power = k.add(k.to_integer_bits(result), k.shl(number, format_of(x.type).mantissa))
         return k.bitcast(power, x.type)
-    x = clamp(k, x, *_RANGE[x.type.kind])
+    lowest, highest = _RANGE[x.type.kind]
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
     exponent = nearest_exponent(k, k.add(x, low), 1 / math.log(2))
-    return scale(k, _exp_of_rest_of_pair(k, x, low, exponent.whole), exponent)
+    return scale(k, _exp_of_rest_of_pair(k, x, low, exponent.whole), exponent, kept)
 
 
 def _exp_of_rest_of_pair(k: KernelBuilder, x: Value, low: Value, n: Value) -> Value:
@@ -120,15 +137,16 @@ def _exp_of_rest_of_pair(k: KernelBuilder, x: Value, low: Value, n: Value) -> Va
 
 def exp2(k: KernelBuilder, x: Value) -> Value:
     """2^x"""
-    x = clamp(k, x, *_BASE_2_RANGE[x.type.kind])
+    lowest, highest = _BASE_2_RANGE[x.type.kind]
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
     n = nearest_exponent(k, x)
     r = k.sub(x, n.whole)
-    return scale(k, k.muladd(r, horner(k, r, EXP2), 1.0), n)
+    return scale(k, k.muladd(r, horner(k, r, EXP2), 1.0), n, kept)
 
 
 def expm1(k: KernelBuilder, x: Value) -> Value:
     """e^x - 1, accurate for small x."""
-    reached = clamp(k, x, _EXPM1_LOWEST[x.type.kind], _RANGE[x.type.kind][1])
+    reached = clamp(k, x, _SMALL[x.type.kind], _RANGE[x.type.kind][1])
     # Half of the power of two, because 2^n itself may be beyond the largest float.
     n, half = nearest_power(k, reached, 1 / math.log(2), -1)
     r = _rest(k, reached, None, n)

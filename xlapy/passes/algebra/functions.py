@@ -13,6 +13,9 @@ from xlapy.passes.rewrite import LAWS, Exactness
 
 x, y, c = variables("x y c")
 
+LEAST_EXPONENT = -60
+"""From which on e^x is no subnormal; below, one and it are one."""
+
 
 @LAWS.law(P.power(x, P.number(1)), when=is_float)
 def power_one(x: Instruction) -> Value:
@@ -67,8 +70,11 @@ def logistic_of_narrow(x: Instruction) -> Value:
 def one_and_tanh(root: Instruction, x: Instruction) -> Value:
     """1 + tanh(x) -> 2 / (1 + exp(-2 x)), within 2.5 ulp, where for negative x the sum has no right digit soon
 
-    Infinities and NaN stay what they are. Narrow floats would be rounded more often."""
-    above = new.exponential(new.multiply(new.number(-2, like=x), x))
+    Infinities and NaN stay what they are. Narrow floats would be rounded more often. Powers that are nothing beside the
+    one are kept from being subnormal, which some processors take long for."""
+    exponent = new.multiply(new.number(-2, like=x), x)
+    least = new.number(LEAST_EXPONENT, like=x)
+    above = new.exponential(new.maximum(least, exponent))
     return new.divide(new.number(2, like=root), new.add(new.number(1, like=root), above))
 
 
