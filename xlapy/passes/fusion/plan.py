@@ -41,6 +41,8 @@ from xlapy.passes.fusion.cost import Use, fused_cost, operation_cost, stored_cos
 IDENTITY = 0
 MAX_MAPS = 4  # index maps of one member: codegen computes it once for each
 MAX_COPIES = 16  # groups that one instruction may join
+MAX_CHOICES = 4  # the same for one that chooses among its operands: it costs an element nothing, but has code for each
+CHOOSING = frozenset({"concatenate", "pad"})
 BITS_PICKED = 512  # of a vector whose lanes are read one by one: one for each element is about what LLVM has to do
 
 
@@ -369,7 +371,8 @@ class FusionPlan:
 
     def _too_costly(self, producer: Instruction, maps: Mapping[Group, frozenset[int]]) -> str:
         """Why it pays to store `producer`, or "" if these groups shall compute it, at these places."""
-        if len(maps) > MAX_COPIES and operation_cost(producer):
+        most = MAX_CHOICES if producer.opcode in CHOOSING else MAX_COPIES if operation_cost(producer) else len(maps)
+        if len(maps) > most:
             return f"{len(maps)} kernels would compute it again"
         is_number = producer.opcode == "broadcast" and producer.operands[0].shape.is_scalar  # at any place
         if is_number and is_kernel_constant(producer.operands[0]):
