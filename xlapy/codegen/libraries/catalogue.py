@@ -14,6 +14,7 @@ from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.rare_functions import RARE_LIBRARIES
+from xlapy.codegen.libraries.runs import RUN_LIBRARIES
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
 from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
@@ -37,6 +38,7 @@ LIBRARIES: dict[str, Library] = {
         FFT_LIBRARIES,
         TURN_LIBRARIES,
         COPY_LIBRARIES,
+        RUN_LIBRARIES,
         SLIDING_LIBRARIES,
         DEPTHWISE_LIBRARIES,
         DEPTHWISE_GRADIENT_LIBRARIES,
