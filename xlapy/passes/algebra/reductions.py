@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from xlapy.hlo.attributes import PaddingDimension
+from xlapy.hlo.attributes import PaddingDimension, SliceDimension
+from xlapy.hlo.cost import arithmetic_cost
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.kernel_plan import sole_operation
+from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Dims
@@ -56,6 +58,45 @@ def reduce_of_one(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     if operation is None or any(x.shape.dims[dim] != 1 for dim in d) or not x.shape.size:
         return None
     return new.op(operation.opcode, [new.repeated(y, root.shape.dims), new.reshaped(x, root.shape.dims)])
+
+
+MOST_FEW = 4  # elements of a row that are written out
+LEAST_FEW_FOLDS = 64  # that are worth it
+MOST_BEHIND = 16  # instructions that are looked at
+
+
+@LAWS.law(P.reduce(x, y, dimensions=d), exactness=Exactness.FREE)
+def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
+    """reduce(x) of rows of a few elements -> f(initial value, f(f(x[..., 0], x[..., 1]), x[..., 2]))
+
+    Vectors go along the rows, and what is made from the result is fused. Rows are not computed for each of their
+    elements again, so these must be little work."""
+    operation, dims = sole_operation(root.called[0]), x.shape.dims
+    if operation is None or d != (len(dims) - 1,) or not 1 < dims[-1] <= MOST_FEW or root.shape.type.is_narrow_float:
+        return None
+    if root.shape.size < LEAST_FEW_FOLDS or not _is_little_work(x):
+        return None
+    whole = [SliceDimension(0, size) for size in dims[:-1]]
+    parts = [new.slice(x, dimensions=(*whole, SliceDimension(n, n + 1))) for n in range(dims[-1])]
+    total, *others = (new.reshaped(part, root.shape.dims) for part in parts)
+    for part in others:
+        total = new.op(operation.opcode, [total, part])
+    return new.op(operation.opcode, [new.repeated(y, root.shape.dims), total])
+
+
+def _is_little_work(value: Instruction) -> bool:
+    """Whether a value is in memory, or made by a few cheap instructions from such, as nobody else needs it."""
+    pending, seen = [value], 0
+    while pending:
+        instruction = pending.pop()
+        seen += 1
+        is_element_wise = Trait.ELEMENTWISE in instruction.spec.traits
+        if seen > MOST_BEHIND or (is_element_wise and arithmetic_cost(instruction).transcendentals):
+            return False
+        if is_element_wise and instruction.sole_user is None:
+            return False
+        pending += instruction.operands if is_element_wise else ()
+    return True
 
 
 @LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)
