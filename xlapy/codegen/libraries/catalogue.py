@@ -16,6 +16,7 @@ from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.rare_functions import RARE_LIBRARIES
 from xlapy.codegen.libraries.runs import RUN_LIBRARIES
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
+from xlapy.codegen.libraries.short_product import SHORT_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
 from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
@@ -30,6 +31,7 @@ LIBRARIES: dict[str, Library] = {
         LOW_GEMM_LIBRARIES,
         WINDOW_GEMM_LIBRARIES,
         SMALL_PRODUCT_LIBRARIES,
+        SHORT_PRODUCT_LIBRARIES,
         SPREAD_LIBRARIES,
         LINALG_LIBRARIES,
         SORT_LIBRARIES,
