@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
-from xlapy.hlo.attributes import PaddingDimension, SliceDimension
+from xlapy.hlo.attributes import PaddingDimension, SliceDimension, Window, WindowDimension
 from xlapy.hlo.cost import arithmetic_cost
+from xlapy.hlo.element_types import F32, F64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
-from xlapy.hlo.reshape_groups import pairs_of_wide
+from xlapy.hlo.reshape_groups import pairs_of_wide, reshape_groups
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral
@@ -82,6 +83,41 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     for part in others:
         total = new.op(operation.opcode, [total, part])
     return new.op(operation.opcode, [new.repeated(y, root.shape.dims), total])
+
+
+LEAST_CHANNELS = 16  # elements side by side that fill vectors
+
+
+@LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)
+def reduce_of_cut(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
+    """reduce(reshape(x)) -> reduce-window(x), where the reshape cuts two dimensions of images, channels last, and what
+    is cut off is folded
+
+    As pooling is written with reshapes: for windows there is a library. What is computed anyway is folded by its own
+    kernel."""
+    operation, cut = sole_operation(root.called[0]), root.operands[0].shape
+    if operation is None or x.shape.rank != root.shape.rank or x.shape.rank != IMAGE_RANK or len(d) != CUT_DIMENSIONS:
+        return None
+    if x.shape.dims[-1] < LEAST_CHANNELS or root.shape.type not in (F32, F64) or not x.shape.size:
+        return None
+    if Trait.ELEMENTWISE in x.spec.traits:
+        return None
+    sizes = [1] * x.shape.rank
+    for group in reshape_groups(x.shape, cut):
+        if len(group.before) != 1 or len(group.after) > 2 or group.after[0] in d:
+            return None
+        if len(group.after) == 2:
+            if group.after[1] not in d or group.before[0] == x.shape.rank - 1:
+                return None
+            sizes[group.before[0]] = cut.dims[group.after[1]]
+    if sum(size > 1 for size in sizes) != CUT_DIMENSIONS:
+        return None
+    window = Window(tuple(WindowDimension(size, size) for size in sizes))
+    return new.op("reduce-window", [x, y], called=root.called, window=window)
+
+
+IMAGE_RANK, CUT_DIMENSIONS = 4, 2
+"""Images have a number, rows, columns and channels; rows and columns are cut."""
 
 
 def _is_little_work(value: Instruction) -> bool:
