@@ -371,6 +371,25 @@ class TestMemory:
         assert y[32] == 5
         assert y[40:].tolist() == [0, 1, 2, 3, 4, -1, -1, -1]
 
+    @pytest.mark.parametrize("element", [I8, I16], ids=["i8", "i16"])
+    def test_no_lane_has_a_branch_of_its_own(self, element: IRType) -> None:
+        """Those that are not wanted read nothing, wherever they point, of types that no instruction masks."""
+        type = element.with_lanes(32)
+
+        def write(k: KernelBuilder) -> None:
+            x, y, places = k.parameters["x"], k.parameters["y"], k.load(k.parameters["z"], I64.with_lanes(32))
+            mask = k.compare("lt", places, 64)
+            k.store(y, k.gather(x, places, type, mask, 9))
+            k.store(k.gep(y, 32, type.bytes), k.masked_load(x, type, mask, -1))
+
+        text = kernel_text(write, "x y z")
+        x, y = np.arange(64).astype(f"i{type.bytes}"), np.zeros(64, f"i{type.bytes}")
+        places = np.where(np.arange(32) % 3, np.arange(64, 0, -2) - 1, 1 << 50)
+        Compiled(text).call("f", x, y, places)
+        assert y[:32].tolist() == np.where(places < 64, places, 9).tolist()
+        assert y[32:].tolist() == np.where(places < 64, x[:32], -1).tolist()
+        assert not re.search(r"\tj", emit_assembly(text, reference_target("avx2")))
+
     @pytest.mark.parametrize("lanes", [8, 16])
     @pytest.mark.parametrize("element", [I8, I16, I32], ids=["i8", "i16", "i32"])
     def test_first_lanes(self, element: IRType, lanes: int) -> None:

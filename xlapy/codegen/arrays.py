@@ -9,6 +9,7 @@ from functools import partial
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.register_transpose import picked
 from xlapy.codegen.registers import (
     Element,
     Pair,
@@ -65,10 +66,13 @@ class Array:
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
     following: Value | None = None  # bytes to what is fetched less far besides, as it will be loaded much later
 
+    @property
+    def _is_row_major(self) -> bool:
+        return self.shape.layout is None or self.shape.layout.is_row_major
+
     def offset(self, ix: Indexing, index: Index) -> Coordinate:
         """Where the element of each lane lies, in elements from the start."""
-        is_row_major = self.shape.layout is None or self.shape.layout.is_row_major
-        if is_row_major and index.linear is not None:
+        if self._is_row_major and index.linear is not None:
             return index.linear
         return ix.linearize(ix.split(index), self.shape.strides())
 
@@ -94,6 +98,9 @@ class Array:
             loaded = self._load_neighbours(k, first, ix.lanes, None if mask is None else turn(mask))
             parts = [moved(k, turn, part) for part in parts_of(loaded)]
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
+        column = None if mask is not None else self._column_of_rows(ix, offset, index)
+        if column is not None:
+            return self._load_column(ix, offset, column)
         if offset.vector is None and self._may_be_picked(offset.step, ix.lanes) and self._may_be_masked(k, mask):
             return self._load_strided(ix, offset, mask)
         if mask is None and self._fits_registers(ix, offset, index):
@@ -243,6 +250,27 @@ class Array:
         have registers of their own, lanes are gathered in one go, too."""
         is_wide = memory_type(self.shape.type).bits >= I32.bits
         return mask is None or (is_wide and k.module.has_short_permute and not k.has_masks)
+
+    def _column_of_rows(self, ix: Indexing, offset: Coordinate, index: Index) -> int | None:
+        """The column that the lanes read of as many short rows, if these are registers from which any lanes are picked.
+        Whoever reads another column of theirs loads the same."""
+        width, dims = memory_type(self.shape.type).bytes, self.shape.dims
+        if not (ix.k.module.has_permute and width >= I32.bytes and index.coordinates and self._is_row_major):
+            return None
+        if self.shape.type.is_complex or offset.vector is not None or ix.lanes * width > REGISTER_BYTES:
+            return None
+        column = index.coordinates[-1].start.constant if index.coordinates[-1].is_uniform else None
+        if column is None or not 0 <= column < dims[-1]:
+            return None
+        return int(column) if 1 < offset.step == dims[-1] <= MOST_STRIDE else None
+
+    def _load_column(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
+        """Picks a column out of whole rows, of which there are as many as lanes."""
+        k, lanes, step = ix.k, ix.lanes, offset.step
+        parts = [self._load_neighbours(k, ix.add(offset, n * lanes - column), lanes, None) for n in range(step)]
+        places = [divmod(lane * step + column, lanes) for lane in range(lanes)]
+        vectors = [part for part in parts if isinstance(part, Value)]
+        return picked(k, vectors, places)
 
     def _load_strided(self, ix: Indexing, offset: Coordinate, mask: Value | None) -> Value:
         """Every second (third ...) element: whole vectors side by side, the last one ending with the last lane's

@@ -146,6 +146,11 @@ class Memory(Arithmetic):
         count = self._first_lanes.get(mask.text)
         return self.horizontal(self.or_, mask) if count is None else self.compare("gt", count, 0)
 
+    def _is_branched(self, mask: Value, *, is_masked: bool) -> bool:
+        """Whether LLVM makes a branch for each lane that a mask may select, which takes it ten times as long as to read
+        something else instead: if there is nothing that `is_masked`, and the mask is not known."""
+        return not is_masked and mask.type.lanes > 1 and mask.text.startswith("%")
+
     def _by_way_of_stack(self, type: IRType, mask: Value) -> Value | None:
         """How many first lanes the mask selects, if they had better be copied: of lanes that no instruction masks, LLVM
         makes a branch each, which takes it ten times as long as all the rest."""
@@ -172,6 +177,8 @@ class Memory(Arithmetic):
             copied = partial(self._copied, pointer, type, size, fallback)
             key = f"the first lanes of {type.text} at {pointer.text}, of {size.text} bytes, or {fallback.text}"
             return self._written_once(key, copied, pointer, size, fallback) if hoistable else copied()
+        if fallback.constant is not None and self._is_branched(mask, is_masked=type.bits >= I32.bits or self.has_masks):
+            return self.gather(pointer, self.lane_numbers(I64.with_lanes(type.lanes)), type, mask, otherwise, alias)
         symbol = f"llvm.masked.load.{type.suffix}.p0"
         self.module.declare(symbol, type, [PTR, I32, mask.type, type])
         text = (
@@ -217,11 +224,15 @@ class Memory(Arithmetic):
         *,
         element_bytes: int | None = None,
     ) -> Value:
-        """Loads element `indices[lane]` into each lane; lanes outside `mask` become `otherwise` and read nothing."""
+        """Loads element `indices[lane]` into each lane; lanes outside `mask` become `otherwise`, a scalar, and read
+        nothing of the array."""
         type = type.with_lanes(indices.type.lanes)
         addresses = self.gep(pointer, indices, element_bytes or type.bytes)
         if type.lanes == 1:
             return self._load_if(addresses, type, mask, otherwise, alias)
+        if mask is not None and self._is_branched(mask, is_masked=self.has_masks and type.bits >= I32.bits):
+            addresses = self.select(mask, addresses, self._slot(type.element, otherwise))
+            mask = None
         mask = mask or self.const(I1.with_lanes(type.lanes), 1)
         fallback = self._value(otherwise, type)
         symbol = f"llvm.masked.gather.{type.suffix}.{addresses.type.suffix}"
@@ -235,12 +246,16 @@ class Memory(Arithmetic):
     def _load_if(
         self, pointer: Value, type: IRType, mask: Value | None, otherwise: Operand, alias: str | None
     ) -> Value:
-        """A gather of one lane: without the mask's permission it reads a slot of our own."""
+        """A gather of one lane: without the mask's permission it reads a slot of its own."""
         if mask is None or mask.constant == 1:
             return self.load(pointer, type, alias=alias)
+        return self.load(self.select(mask, pointer, self._slot(type, otherwise)), type)
+
+    def _slot(self, type: IRType, content: Operand) -> Value:
+        """Where something is to be read that there is no other place for."""
         slot = self.alloca(type)
-        self.store(slot, self._value(otherwise, type))
-        return self.load(self.select(mask, pointer, slot), type)
+        self.store(slot, self._value(content, type))
+        return slot
 
     def scatter(
         self,

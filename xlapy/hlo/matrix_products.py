@@ -33,6 +33,7 @@ from xlapy.hlo.attributes import (
 from xlapy.hlo.element_types import C64, C128, F32, F64, S8, S32, S64, U8, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims, Shape
+from xlapy.hlo.short_products import short_product
 from xlapy.support.records import Record
 
 Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
@@ -100,7 +101,7 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     kind = product_kind(lhs.type, rhs.type, result.type)
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
-    if kind is None or result.size * depth < SMALLEST_WORK:
+    if kind is None or result.size * depth < SMALLEST_WORK or short_product(dot) is not None:
         return None
     if kind in KINDS_IN_MEMORY and _has_strips(dot):
         strips = _product_of_strips(dot, kind, depth)

@@ -229,3 +229,29 @@ def test_a_window_dilated_far_outside() -> None:
     parts = zip(np.split(x, 4, axis=1), np.split(kernel[..., 0, 0], 4), strict=True)
     expected = np.concatenate([np.einsum("bfyx,of->boyx", part, factor) for part, factor in parts], axis=1)
     np.testing.assert_array_equal(xlapy.compile(text)(x, kernel), expected)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (1, 3), (2, 2), (3, 1), (5, 0)])
+@pytest.mark.parametrize(("dilation", "size"), [(2, 2), (2, 4), (3, 3), (3, 6), (4, 4)])
+def test_few_features_of_dilated_arrays(dilation: int, size: int, low: int, high: int, is_reversed: bool) -> None:
+    """The places between elements are features of a smaller convolution, along each dimension."""
+    rows, columns = (5 - 1) * 2 + 1 + 2 + 2 - 4 + 1, (4 - 1) * dilation + 1 + low + high - size + 1
+    window = f"size=4x{size} pad=2_2x{low}_{high} lhs_dilate=2x{dilation}"
+    window += " rhs_reversal=0x1" * is_reversed
+    text = f"""ENTRY e {{ x = f32[2,5,4,8] parameter(0) k = f32[4,{size},8,2] parameter(1)
+        ROOT c = f32[2,{rows},{columns},2] convolution(x, k), window={{{window}}}, dim_labels=b01f_01io->b01f }}"""
+    random = np.random.default_rng(size)
+    x = random.integers(-9, 9, (2, 5, 4, 8)).astype(np.float32)
+    k = random.integers(-9, 9, (4, size, 8, 2)).astype(np.float32)
+    compiled = xlapy.compile(text)
+    assert "lhs_dilate" not in compiled.hlo_text()
+    np.testing.assert_array_equal(compiled(x, k), xlapy.evaluate(text, x, k))
+    x[0, 2, 1] = np.inf
+    np.testing.assert_array_equal(np.isfinite(compiled(x, k)), np.isfinite(_meeting(text, x, k)))
+
+
+def _meeting(text: str, x: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """What is infinite where an element that is meets a place of the kernel, and finite elsewhere."""
+    met = xlapy.evaluate(text, np.isinf(x).astype(np.float32), np.ones_like(k))
+    return np.where(met > 0, np.inf, 0)

@@ -275,6 +275,20 @@ def test_strips_of_any_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(found, np.asarray(jax.nn.log_softmax(x, 1)), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(4, 8, 64, 64), (3, 40, 6, 32), (2, 70, 5, 100), (5, 16, 256), (2, 3, 4, 7, 128)])
+def test_columns_of_several_matrices(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose rows are several dimensions, of which strips end with the last one."""
+    x = np.random.default_rng(7).normal(size=shape).astype(np.float32)
+    text = jax.jit(lambda x: jax.nn.softmax(x, 1)).lower(x).as_text()
+    from_library = xlapy.compile(text)
+    assert libraries_of(from_library) == ([] if shape[-1] == 100 else ["chain_columns_softmax_f32"])
+    assert "kind=kOutput" in from_library.hlo_text()
+    found = from_library(x)
+    np.testing.assert_allclose(found, np.asarray(jax.nn.softmax(x, 1)), rtol=1e-5, atol=1e-6)
+    assert_same(xlapy.compile(text, xlapy.CompileOptions(num_threads=3))(x), found)
+    assert_same(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
+
+
 def test_libraries_have_what_programs_write() -> None:
     assert set(CHAIN_LIBRARIES) == {
         library_name(way, name, et.element_type_of(np.dtype(type)))

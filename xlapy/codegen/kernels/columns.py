@@ -33,6 +33,10 @@ from xlapy.support.errors import InternalError
 from xlapy_runtime.records import Record
 
 MOST_WORK = 1024  # operations in the code of one sweep, which has a part for each vector
+MOST_WORK_IN_CACHE = 256
+"""The same where memory is not waited for: LLVM takes a third of the time (logarithms of sums of exponentials)."""
+
+MEMORY_BYTES = 32 << 20
 LEAST_KEPT_BYTES = 1 << 20  # that strips may have of what is kept: about a second-level cache
 MOST_KEPT_BYTES = 1 << 21  # the same, where the last cache has room for those of several cores
 STRIPS_IN_LAST_CACHE = 16
@@ -128,7 +132,8 @@ def plan_columns(computation: Computation, operand_bytes: int, target: Target) -
     strips = FEW_STRIPS if total >= PARALLEL_BYTES else 1
     most_kept = max(LEAST_KEPT_BYTES, min(MOST_KEPT_BYTES, target.l3_bytes // STRIPS_IN_LAST_CACHE))
     widest = most_kept // max(1, sum(slots) * space.row_length)
-    vectors = _vectors(space, lanes, widest, strips, work_per_element(members))
+    most_work = MOST_WORK if total >= MEMORY_BYTES else MOST_WORK_IN_CACHE
+    vectors = _vectors(space, lanes, widest, strips, most_work // work_per_element(members))
     unit_bytes = total * lanes * vectors // space.rows
     streaming = space.has_whole_strips and bool(full) and is_streamed(full, lanes, target)
     folded = frozenset(i for i, level in levels.items() if level)
@@ -141,11 +146,12 @@ def plan_columns(computation: Computation, operand_bytes: int, target: Target) -
     )
 
 
-def _vectors(space: RowSpace, lanes: int, widest: int, strips: int, work: int) -> int:
+def _vectors(space: RowSpace, lanes: int, widest: int, strips: int, most: int) -> int:
     """How many vectors make a strip: as many as a cache holds, which has room for `widest` columns, if enough strips
-    are left. Wide strips are read much faster: memory, and what fetches ahead, are made for whole rows."""
+    are left, but `most` at the most. Wide strips are read much faster: memory, and what fetches ahead, are made for
+    whole rows."""
     vectors, widest = 1, min(space.dims[-1], WIDEST_STRIP, widest, space.rows // strips)
-    while 2 * vectors * work <= MOST_WORK and 2 * vectors * lanes <= widest:
+    while 2 * vectors <= most and 2 * vectors * lanes <= widest:
         vectors *= 2
     return vectors
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import REGISTER_BYTES, Array
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import Value
+from xlapy.codegen.ir import I32, Value
 from xlapy.codegen.register_transpose import joined
 from xlapy.codegen.registers import Element, memory_type, to_memory
 from xlapy.hlo.shape import Shape
 
-MOST_BYTES = 32  # of a vector that is picked out of others: half of the longest ones, which are no quicker then
+MOST_BYTES = 32  # of a vector that is picked out of others, where not any lanes are picked from two in one go
 
 
 def store_columns(ix: Indexing, output: Array, shape: Shape, index: Index, values: Sequence[Element]) -> None:
@@ -47,6 +47,8 @@ def _in_memory(ix: Indexing, output: Array, value: Element) -> Value:
 
 def _joined(ix: Indexing, columns: Sequence[Value], width: int) -> list[Value]:
     """The rows of the columns, one behind the other: in vectors as long as the target has them."""
-    k, lanes = ix.k, min(ix.lanes, MOST_BYTES // width)
+    k = ix.k
+    is_one_register = k.module.has_permute and width >= I32.bytes
+    lanes = min(ix.lanes, (REGISTER_BYTES if is_one_register else MOST_BYTES) // width)
     parts = [[k.shuffle(column, None, range(at, at + lanes)) for column in columns] for at in range(0, ix.lanes, lanes)]
     return [vector for part in parts for vector in joined(k, part)]

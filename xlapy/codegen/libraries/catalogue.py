@@ -14,7 +14,9 @@ from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.rare_functions import RARE_LIBRARIES
+from xlapy.codegen.libraries.runs import RUN_LIBRARIES
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
+from xlapy.codegen.libraries.short_product import SHORT_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
 from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
@@ -29,6 +31,7 @@ LIBRARIES: dict[str, Library] = {
         LOW_GEMM_LIBRARIES,
         WINDOW_GEMM_LIBRARIES,
         SMALL_PRODUCT_LIBRARIES,
+        SHORT_PRODUCT_LIBRARIES,
         SPREAD_LIBRARIES,
         LINALG_LIBRARIES,
         SORT_LIBRARIES,
@@ -37,6 +40,7 @@ LIBRARIES: dict[str, Library] = {
         FFT_LIBRARIES,
         TURN_LIBRARIES,
         COPY_LIBRARIES,
+        RUN_LIBRARIES,
         SLIDING_LIBRARIES,
         DEPTHWISE_LIBRARIES,
         DEPTHWISE_GRADIENT_LIBRARIES,

@@ -92,19 +92,21 @@ def call_over_rows(
 def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, task_bytes: int) -> LibraryCall | None:
     """How a library computes a fused computation over columns as planned, if one does: in tasks of `grain` units, with
     so much memory for each."""
-    is_on_stack = plan.fits_stack and plan.scratch_bytes > 0
-    chain = None if is_on_stack else _large_chain(computation, LEAST_BYTES)
+    chain = _large_chain(computation, LEAST_WHOLE_BYTES)
     parts = None if chain is None else three_parts(chain.space.dims, chain.space.folded)
     body = None if chain is None or parts is None else _body_of(chain, COLUMNS)
     if chain is None or parts is None or body is None or plan.vectors not in widths_of(body):
         return None
     _, length, columns = parts
+    last = chain.space.dims[-1]
+    if columns > last and last % plan.width:
+        return None  # strips overlap others within the last dimension
     name = library_name(COLUMNS, body, chain.type)
     row_bytes = plan.width * chain.type.bytes
     sizes = {
         "length": length,
         "columns": columns,
-        "strips": plan.strips,
+        "strips": plan.strips * (columns // last),
         "streams": plan.streaming,
         "ahead": max(1, FETCHED_AHEAD // row_bytes) * columns * chain.type.bytes,
         "grain": grain,

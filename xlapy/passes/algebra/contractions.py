@@ -16,6 +16,7 @@ from xlapy.hlo.matrix_products import one_stride, product_kind
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Dims, Shape
+from xlapy.hlo.short_products import short_product
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral, is_real
 from xlapy.passes.algebra.conversion import is_lossless
@@ -131,7 +132,7 @@ def dot_with_few_factors(
     """dot(x, m) with a matrix of a few numbers -> x[..., 0] * m[0] + x[..., 1] * m[1] + ..., fused with what is around
 
     As colours become other colours, or points are turned: tiles of a matrix product would be idle for the most part."""
-    if numbers.lhs_batch or len(numbers.lhs_contracting) != 1 or root.shape.size < LEAST_SUMS:
+    if numbers.lhs_batch or len(numbers.lhs_contracting) != 1 or root.shape.size < LEAST_SUMS or _stands_alone(root):
         return None
     sides = ((x, numbers.lhs_contracting[0]), (y, numbers.rhs_contracting[0]))
     if not (_are_few_factors(*sides[1], *sides[0]) or _are_few_factors(*sides[0], *sides[1])):
@@ -147,6 +148,12 @@ def dot_with_few_factors(
         product = new.multiply(*(new.converted(factor, type) for factor in factors))
         total = product if total is None else new.add(total, product)
     return new.converted(total, root.shape.type) if total is not None else None
+
+
+def _stands_alone(root: Instruction) -> bool:
+    """There is nothing around a product that would be fused with it, and a library that has it."""
+    leaves = all(user.opcode == "tuple" and user.is_root for user in root.users)
+    return leaves and root.operands[0].opcode == "parameter" and short_product(root) is not None
 
 
 def _are_few_factors(factors: Instruction, dim: int, other: Instruction, of_other: int) -> bool:

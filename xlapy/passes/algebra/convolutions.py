@@ -278,6 +278,67 @@ def _meet_one_element(root: Instruction, x: Instruction, numbers: ConvolutionDim
 
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
+def dilated_input_by_features(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> Value | None:
+    """convolution(x, k), x dilated by d -> slice(interleave(convolution(x, k'))), the d positions that see the same
+    elements being features of k'
+
+    Where the result has so few features, last in memory, that those of all of them fill a vector, and k has a multiple
+    of d places: each element meets the places that it met."""
+    spatial = max((s for s, part in enumerate(window.dimensions) if part.base_dilation > 1), default=None)
+    if spatial is None or not (root.shape.size and x.shape.is_static and y.shape.is_static):
+        return None
+    part, line, feature = window.dimensions[spatial], numbers.output_spatial[spatial], numbers.output_feature
+    dilation, features = part.base_dilation, root.shape.dims[feature]
+    is_plain = part.stride == part.window_dilation == 1 and not part.size % dilation
+    groups = root.attributes["feature_group_count"] * root.attributes["batch_group_count"]
+    if not is_plain or groups != 1 or feature != root.shape.rank - 1:
+        return None
+    if dilation * features > FEW_LANES or dilation > MOST_PHASES or spread_product(root) is not None:
+        return None
+    before = (-1 - part.padding_low) % dilation  # positions in front of the first one that see the same elements
+    positions = -(-(before + root.shape.dims[line]) // dilation)
+    size, low = part.size // dilation, (part.padding_low + before + 1) // dilation - 1
+    high = positions - x.shape.dims[numbers.input_spatial[spatial]] - low + size - 1
+    of_line = replace(part, size=size, padding_low=low, padding_high=high, base_dilation=1, reversal=False)
+    dims = [*root.shape.dims]
+    dims[line], dims[feature] = positions, dilation * features
+    together = new.op(
+        "convolution",
+        [x, _places_as_features(y, numbers, spatial, dilation, is_reversed=part.reversal)],
+        shape=Shape.array(root.shape.type, tuple(dims)),
+        **{
+            **root.attributes,
+            "window": Window((*window.dimensions[:spatial], of_line, *window.dimensions[spatial + 1 :])),
+        },
+    )
+    order = [*range(line + 1), feature, *range(line + 1, feature), feature + 1]
+    woven = new.transpose(new.reshaped(together, (*dims[:-1], dilation, features)), permutation=tuple(order))
+    dims[line], dims[feature] = positions * dilation, features
+    kept = [SliceDimension(0, n) for n in dims]
+    kept[line] = SliceDimension(before, before + root.shape.dims[line])
+    apart = new.reshaped(woven, dims)
+    return apart if dims[line] == root.shape.dims[line] else new.slice(apart, dimensions=tuple(kept))
+
+
+def _places_as_features(
+    y: Instruction, numbers: ConvolutionDimensionNumbers, spatial: int, dilation: int, *, is_reversed: bool
+) -> Value:
+    """A kernel with every `dilation`-th place along a dimension, those in between being features, last ones first."""
+    axis, feature = numbers.kernel_spatial[spatial], numbers.kernel_output_feature
+    dims = y.shape.dims
+    cut = new.reshaped(y, (*dims[:axis], dims[axis] // dilation, dilation, *dims[axis + 1 :]))
+    # From the front, the last of these places is that of the first position; a line that is reversed has it in front.
+    turned = new.reverse(cut, dimensions=(axis,) if is_reversed else (axis + 1,))
+    rest = [dim for dim in range(len(dims) + 1) if dim != axis + 1]
+    rest.insert(rest.index(feature + (feature > axis)), axis + 1)
+    joined = [*dims]
+    joined[axis], joined[feature] = dims[axis] // dilation, dilation * dims[feature]
+    return new.reshaped(new.transpose(turned, permutation=tuple(rest)), joined)
+
+
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
 def dilated_input_by_phases(
     root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
 ) -> Value | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
-from xlapy.hlo.attributes import PaddingDimension
+from xlapy.hlo.attributes import PaddingDimension, SliceDimension, Window, WindowDimension
+from xlapy.hlo.cost import arithmetic_cost
+from xlapy.hlo.element_types import F32, F64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.kernel_plan import sole_operation
+from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
-from xlapy.hlo.reshape_groups import pairs_of_wide
+from xlapy.hlo.reshape_groups import pairs_of_wide, reshape_groups
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral
@@ -56,6 +59,80 @@ def reduce_of_one(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     if operation is None or any(x.shape.dims[dim] != 1 for dim in d) or not x.shape.size:
         return None
     return new.op(operation.opcode, [new.repeated(y, root.shape.dims), new.reshaped(x, root.shape.dims)])
+
+
+MOST_FEW = 4  # elements of a row that are written out
+LEAST_FEW_FOLDS = 64  # that are worth it
+MOST_BEHIND = 16  # instructions that are looked at
+
+
+@LAWS.law(P.reduce(x, y, dimensions=d), exactness=Exactness.FREE)
+def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
+    """reduce(x) of rows of a few elements -> f(initial value, f(f(x[..., 0], x[..., 1]), x[..., 2]))
+
+    Vectors go along the rows, and what is made from the result is fused. Rows are not computed for each of their
+    elements again, so these must be little work."""
+    operation, dims = sole_operation(root.called[0]), x.shape.dims
+    if operation is None or d != (len(dims) - 1,) or not 1 < dims[-1] <= MOST_FEW or root.shape.type.is_narrow_float:
+        return None
+    if root.shape.size < LEAST_FEW_FOLDS or not _is_little_work(x):
+        return None
+    whole = [SliceDimension(0, size) for size in dims[:-1]]
+    parts = [new.slice(x, dimensions=(*whole, SliceDimension(n, n + 1))) for n in range(dims[-1])]
+    total, *others = (new.reshaped(part, root.shape.dims) for part in parts)
+    for part in others:
+        total = new.op(operation.opcode, [total, part])
+    return new.op(operation.opcode, [new.repeated(y, root.shape.dims), total])
+
+
+LEAST_CHANNELS = 16  # elements side by side that fill vectors
+
+
+@LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)
+def reduce_of_cut(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
+    """reduce(reshape(x)) -> reduce-window(x), where the reshape cuts two dimensions of images, channels last, and what
+    is cut off is folded
+
+    As pooling is written with reshapes: for windows there is a library. What is computed anyway is folded by its own
+    kernel."""
+    operation, cut = sole_operation(root.called[0]), root.operands[0].shape
+    if operation is None or x.shape.rank != root.shape.rank or x.shape.rank != IMAGE_RANK or len(d) != CUT_DIMENSIONS:
+        return None
+    if x.shape.dims[-1] < LEAST_CHANNELS or root.shape.type not in (F32, F64) or not x.shape.size:
+        return None
+    if Trait.ELEMENTWISE in x.spec.traits:
+        return None
+    sizes = [1] * x.shape.rank
+    for group in reshape_groups(x.shape, cut):
+        if len(group.before) != 1 or len(group.after) > 2 or group.after[0] in d:
+            return None
+        if len(group.after) == 2:
+            if group.after[1] not in d or group.before[0] == x.shape.rank - 1:
+                return None
+            sizes[group.before[0]] = cut.dims[group.after[1]]
+    if sum(size > 1 for size in sizes) != CUT_DIMENSIONS:
+        return None
+    window = Window(tuple(WindowDimension(size, size) for size in sizes))
+    return new.op("reduce-window", [x, y], called=root.called, window=window)
+
+
+IMAGE_RANK, CUT_DIMENSIONS = 4, 2
+"""Images have a number, rows, columns and channels; rows and columns are cut."""
+
+
+def _is_little_work(value: Instruction) -> bool:
+    """Whether a value is in memory, or made by a few cheap instructions from such, as nobody else needs it."""
+    pending, seen = [value], 0
+    while pending:
+        instruction = pending.pop()
+        seen += 1
+        is_element_wise = Trait.ELEMENTWISE in instruction.spec.traits
+        if seen > MOST_BEHIND or (is_element_wise and arithmetic_cost(instruction).transcendentals):
+            return False
+        if is_element_wise and instruction.sole_user is None:
+            return False
+        pending += instruction.operands if is_element_wise else ()
+    return True
 
 
 @LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)

@@ -41,6 +41,9 @@ from xlapy.passes.fusion.cost import Use, fused_cost, operation_cost, stored_cos
 IDENTITY = 0
 MAX_MAPS = 4  # index maps of one member: codegen computes it once for each
 MAX_COPIES = 16  # groups that one instruction may join
+MAX_CHOICES = 4  # the same for one that chooses among its operands: it costs an element nothing, but has code for each
+CHOOSING = frozenset({"concatenate", "pad"})
+BITS_PICKED = 512  # of a vector whose lanes are read one by one: one for each element is about what LLVM has to do
 
 
 @dataclass(eq=False, slots=True)
@@ -53,6 +56,7 @@ class Group:
     maps: dict[Instruction, frozenset[int]]
     shared: dict[Instruction, int] = field(default_factory=dict)
     inputs: dict[Instruction, None] = field(default_factory=dict)
+    picked: set[tuple[Instruction, int]] = field(default_factory=set)  # what is read lane by lane, and at which map
     weight: float = 0.0
     level: float = 0.0
 
@@ -164,6 +168,17 @@ class Group:
             if not is_kernel_constant(operand):
                 self.inputs.setdefault(operand)
 
+    def pick(self, source: Instruction, maps: Collection[int]) -> None:
+        """Reads what is stored at places that are computed for each lane."""
+        new = {(source, number) for number in maps} - self.picked
+        self.picked |= new
+        self.weight += len(new) * picking_cost(source)
+
+
+def picking_cost(source: Instruction) -> float:
+    """What it adds to the code of a kernel to read from `source` at one more place that is computed for each lane."""
+    return BITS_PICKED / max(source.shape.type.bits, 8) if source.shape.is_array else 0.0
+
 
 MOST_FOLLOWED = 64
 
@@ -196,11 +211,21 @@ class IndexMaps:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
+        self.picking: set[int] = set()  # maps from neighbours to what mostly are none
 
     def after(self, outer: int, user: Instruction, position: int) -> int:
         """The map at which `user`, evaluated at `outer`, reads its operand `position`."""
         step = _index_step(user, position)
-        return outer if step is None else self._numbers.setdefault((outer, step), len(self._numbers) + 1)
+        if step is None:
+            return outer
+        number = self._numbers.setdefault((outer, step), len(self._numbers) + 1)
+        if outer in self.picking or user.opcode in PICKING:
+            self.picking.add(number)
+        return number
+
+
+PICKING = frozenset({"transpose", "reverse", "gather"})
+"""Ops that read what mostly are no neighbours in memory for neighbours of their result."""
 
 
 def _index_step(user: Instruction, position: int) -> Hashable | None:
@@ -246,12 +271,13 @@ class FusionPlan:
             groups[kept] = None
             kept.maps[member] = kept.maps.get(member, frozenset()) | maps
         kept.inputs = {i: None for i in (*other.inputs, *kept.inputs) if i not in kept.maps}
+        kept.picked |= other.picked
         kept.weight += other.weight
 
     def _place(self, instruction: Instruction) -> None:
         kind = _root_kind(instruction)
         if kind is None or instruction in self._pinned:
-            return
+            return  # its readers know that it is stored
         if not instruction.shape.is_array or not is_element_op(instruction):
             self._start(instruction, kind)
             return
@@ -264,6 +290,8 @@ class FusionPlan:
             self._start(instruction, kind)
         if refusal and any(user in self.groups_of for user in instruction.users):
             self.records.append(Record.of(instruction, False, refusal))
+            for group, needed in self._maps_by_group(instruction).items():
+                group.pick(instruction, needed & self._maps.picking)
 
     def _start(self, root: Instruction, kind: FusionKind) -> None:
         group = Group([root], kind, {})
@@ -273,14 +301,25 @@ class FusionPlan:
     def _join(self, producer: Instruction, maps: Mapping[Group, frozenset[int]]) -> None:
         for group, needed in maps.items():
             group.admit(producer, needed)
+            for operand, places in self._picked_by(producer, needed).items():
+                group.pick(operand, places)
         self.groups_of[producer] = dict.fromkeys(maps)
+
+    def _picked_by(self, reader: Instruction, maps: Collection[int]) -> dict[Instruction, set[int]]:
+        """What a member reads lane by lane, of what is stored in any case, and at which maps."""
+        found: dict[Instruction, set[int]] = {}
+        for position, operand in enumerate(reader.operands):
+            if operand in self._pinned or _root_kind(operand) is None:
+                places = {self._maps.after(outer, reader, position) for outer in maps}
+                found.setdefault(operand, set()).update(places & self._maps.picking)
+        return found
 
     def _maps_by_group(self, producer: Instruction) -> dict[Group, frozenset[int]]:
         """The groups of the users, and the index maps at which each would evaluate `producer`."""
         found: dict[Group, set[int]] = {}
         for user in producer.users:
             for position in self._positions(user, producer):
-                for group in self.groups_of[user]:
+                for group in self.groups_of.get(user, ()):
                     needed = found.setdefault(group, set())
                     place = 0 if user is group.root and joins_columns(user) else position
                     needed.update(self._maps.after(outer, user, place) for outer in group.maps[user])
@@ -332,7 +371,8 @@ class FusionPlan:
 
     def _too_costly(self, producer: Instruction, maps: Mapping[Group, frozenset[int]]) -> str:
         """Why it pays to store `producer`, or "" if these groups shall compute it, at these places."""
-        if len(maps) > MAX_COPIES and operation_cost(producer):
+        most = MAX_CHOICES if producer.opcode in CHOOSING else MAX_COPIES if operation_cost(producer) else len(maps)
+        if len(maps) > most:
             return f"{len(maps)} kernels would compute it again"
         is_number = producer.opcode == "broadcast" and producer.operands[0].shape.is_scalar  # at any place
         if is_number and is_kernel_constant(producer.operands[0]):
@@ -341,10 +381,14 @@ class FusionPlan:
         for group, needed in maps.items():
             if len(needed) > MAX_MAPS and not is_number:
                 return f"the kernel of {group.root.name} needs it at {len(needed)} places"
+            picked = sum(
+                picking_cost(operand) * sum((operand, place) not in group.picked for place in places)
+                for operand, places in self._picked_by(producer, needed).items()
+            )
             full = (
                 len(group.maps) >= self.limits.instructions
                 or len(group.inputs) + len(producer.operands) > self.limits.operands
-                or group.weight + added * len(needed) > self.limits.weight
+                or group.weight + added * len(needed) + picked > self.limits.weight
             )
             if full:
                 return f"the kernel of {group.root.name} is full"

@@ -17,6 +17,7 @@ from xlapy.hlo.kernel_plan import LEAST_ROW, has_features_in_lanes
 from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, matrix_product, pointwise_product, product_kind
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
+from xlapy.hlo.short_products import short_product
 from xlapy.passes.layouts.orders import (
     Order,
     fastest,
@@ -182,8 +183,9 @@ def wants_matrices(dot: Instruction) -> bool:
     if dot.opcode != "dot" or not dot.shape.is_static or not dot.shape.size:
         return False
     lhs, rhs = (operand.shape for operand in dot.operands)
-    is_large = _work(dot, dot_dims(dot)) >= LEAST_WANTED_WORK
-    return is_large and product_kind(lhs.type, rhs.type, dot.shape.type) is not None and matrix_product(dot) is None
+    if _work(dot, dot_dims(dot)) < LEAST_WANTED_WORK or short_product(dot) is not None:
+        return False
+    return product_kind(lhs.type, rhs.type, dot.shape.type) is not None and matrix_product(dot) is None
 
 
 LEAST_WANTED_WORK = 1 << 15

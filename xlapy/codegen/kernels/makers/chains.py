@@ -64,18 +64,19 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
-    own_bytes = 0 if plan.fits_stack else plan.scratch_bytes
-    least = -(-plan.units // (TASKS_PER_CORE * situation.target.cores)) if own_bytes else 1
+    least = -(-plan.units // (TASKS_PER_CORE * situation.target.cores)) if plan.scratch_bytes else 1
     kernel = Kernel(
         plan.units,
         plan.bytes_per_unit,
         body,
-        own_bytes=own_bytes,
+        own_bytes=plan.scratch_bytes,
         least_units=least,
         has_long_tasks=plan.is_short,
     )
     call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes)
-    return kernel if call is None else replace(kernel, body=call)
+    if call is not None:
+        return replace(kernel, body=call)
+    return replace(kernel, own_bytes=0, least_units=1) if plan.fits_stack else kernel
 
 
 def _wide_columns_kernel(operands: Sequence[Instruction], plan: WideColumnPlan) -> Kernel:

@@ -10,7 +10,7 @@ from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_fold
 from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first_step
 from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS
-from xlapy.codegen.kernels.makers.loops import columns_kernel, loop_kernel, update_kernel
+from xlapy.codegen.kernels.makers.loops import columns_kernel, kernel_of_runs, loop_kernel, update_kernel
 from xlapy.codegen.kernels.makers.movement import concatenate_kernel, renamed_kernel, transpose_kernel
 from xlapy.codegen.kernels.makers.scatters import selection_kernel
 from xlapy.codegen.libraries import LibraryCall
@@ -55,6 +55,9 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
         renamed = renamed_kernel(root, situation)
         if renamed is not None:
             return renamed
+    moved = kernel_of_runs(root, computation.parameters, situation)
+    if moved is not None:
+        return moved
     if root.opcode == "concatenate":
         joined = columns_kernel(root, computation.parameters, situation) or concatenate_kernel(
             root, computation.parameters, situation

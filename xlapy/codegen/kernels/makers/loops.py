@@ -14,6 +14,7 @@ from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.row_order import rows_and_columns
 from xlapy.codegen.kernels.short_rows import emit_short_rows, plan_short_rows
 from xlapy.codegen.kernels.update import emit_update
+from xlapy.codegen.libraries.runs import call_of_runs
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import column_of, joins_columns
 from xlapy.hlo.leaves import is_renaming
@@ -31,7 +32,15 @@ def runs_as_loop(instruction: Instruction) -> bool:
 def loop_of(instruction: Instruction, situation: Situation) -> Kernel:
     """One unfused instruction: its operands are the inputs."""
     operands = tuple(dict.fromkeys(instruction.operands))
-    return loop_kernel((instruction,), operands, instruction.operands, situation)
+    moved = kernel_of_runs(instruction, instruction.operands, situation)
+    return moved or loop_kernel((instruction,), operands, instruction.operands, situation)
+
+
+def kernel_of_runs(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
+    """A kernel that a library has, which puts `root` together from runs of elements of the operands."""
+    known = frozenset(operands)
+    call = None if situation.in_place else call_of_runs(root, tuple(operands), known.__contains__, situation.target)
+    return None if call is None else Kernel(call.units, 2 * root.shape.bytes // call.units, call.call)
 
 
 def columns_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:

@@ -10,7 +10,7 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
-from xlapy.codegen.kernels.makers.loops import loop_of
+from xlapy.codegen.kernels.makers.loops import kernel_of_runs, loop_of
 from xlapy.codegen.kernels.repack import emit_repack, plan_repack
 from xlapy.codegen.kernels.transpose import TransposePlan, emit_transpose, plan_short_transpose, plan_transpose
 from xlapy.codegen.libraries.copies import call_of_join, units_of_copy
@@ -119,7 +119,8 @@ def _concatenate(instruction: Instruction, situation: Situation) -> Kernel:
     call = call_of_join(instruction, situation.target)
     if call is not None:
         return kernel_of_call(call, units_of_copy(instruction.shape.bytes), operands, instruction)
-    return concatenate_kernel(instruction, operands, situation) or loop_of(instruction, situation)
+    moved = kernel_of_runs(instruction, operands, situation)
+    return moved or concatenate_kernel(instruction, operands, situation) or loop_of(instruction, situation)
 
 
 def concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
-from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.codegen.libraries.depthwise_gradient import call_of_depthwise_gradient
 from xlapy.codegen.libraries.depthwise_planes import call_of_depthwise_planes
 from xlapy.codegen.libraries.depthwise_planes_gradient import call_of_depthwise_planes_gradient
+from xlapy.codegen.libraries.short_product import call_of_short_product
 from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.hlo.graph import Instruction
 
 
 @KERNELS.register("dot")
 def _dot(instruction: Instruction, situation: Situation) -> Kernel:
+    rows = call_of_short_product(instruction)
+    if rows is not None:
+        units = instruction.shape.size // instruction.shape.dims[-1]
+        kernel = kernel_of_call(rows, units, instruction.operands, instruction)
+        return replace(kernel, least_units=situation.target.lanes(instruction.shape.type.bits))
     plan = plan_dot(instruction, situation.target)
     call = call_of_small_product(instruction)
     if call is not None:

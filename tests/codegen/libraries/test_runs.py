@@ -1,0 +1,87 @@
+"""Arrays that are put together from runs of others, to and from anywhere in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy.codegen.libraries.runs import LEAST_BYTES, LEAST_RUN_BYTES
+from xlapy.hlo.moved_runs import Level, moved_runs
+from xlapy.hlo.text import parse
+
+PROGRAMS = {
+    "every second row": """x = f32[9,16,31] parameter(0)
+        ROOT s = f32[4,8,31] slice(x), slice={[1:9:2], [0:16:2], [0:31]}""",
+    "a part of a row": "x = f32[24,64] parameter(0) ROOT s = f32[22,41] slice(x), slice={[1:23], [3:44]}",
+    "joined rows": """x = f32[12,17] parameter(0) y = f32[12,40] parameter(1)
+        ROOT c = f32[12,74] concatenate(x, y, x), dimensions={1}""",
+    "other places": """x = f32[6,5,4,16] parameter(0) t = f32[5,4,6,16] transpose(x), dimensions={1,2,0,3}
+        ROOT r = f32[5,4,6,16] reverse(t), dimensions={0,2}""",
+    "repeated rows": """x = f32[7,24] parameter(0) b = f32[5,7,3,24] broadcast(x), dimensions={1,3}
+        ROOT r = f32[35,3,24] reshape(b)""",
+    "between each other": """x = f32[4,6,6,16] parameter(0) y = f32[4,6,6,16] parameter(1)
+        z = f32[4,6,6,16] parameter(2)
+        a = f32[4,6,6,1,16] reshape(x) b = f32[4,6,6,1,16] reshape(y)
+        c = f32[4,6,6,2,16] concatenate(a, b), dimensions={3} d = f32[4,6,1,12,16] reshape(c)
+        e = f32[4,6,6,1,16] reshape(z) f = f32[4,6,6,2,16] concatenate(b, e), dimensions={3}
+        g = f32[4,6,1,12,16] reshape(f) h = f32[4,6,2,12,16] concatenate(d, g), dimensions={2}
+        ROOT r = f32[4,12,12,16] reshape(h)""",
+    "pieces of other heights": """x = f32[3,5,16] parameter(0) y = f32[3,9,16] parameter(1)
+        s = f32[3,4,16] slice(y), slice={[0:3], [1:9:2], [0:16]} n = f32[3,0,16] slice(y), slice={[0:3], [4:4], [0:16]}
+        ROOT c = f32[3,14,16] concatenate(x, s, n, x), dimensions={1}""",
+    "long rows": """x = f32[3,20000] parameter(0) y = f32[3,20000] parameter(1)
+        ROOT c = f32[3,40000] concatenate(x, y), dimensions={1}""",
+}
+
+
+def _arrays(text: str, first: int) -> list[np.ndarray]:
+    """Operands that begin so many bytes behind a line of a cache."""
+    found = []
+    for number, parameter in enumerate(parse(text).entry.parameters):
+        size, dtype = parameter.shape.bytes, parameter.shape.type.dtype
+        memory = np.zeros(size + 128, np.uint8)
+        start = -memory.ctypes.data % 64 + first
+        array = memory[start : start + size].view(dtype).reshape(parameter.shape.dims)
+        array[...] = np.arange(array.size).reshape(array.shape) % 113 + number
+        found.append(array)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["f32", "s16", "c64"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, kind: str) -> None:
+    text = f"ENTRY e {{ {PROGRAMS[name]} }}".replace("f32", kind)
+    for threads in (1, 3):
+        compiled = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
+        for first in (0, parse(text).entry.parameters[0].shape.type.bytes):
+            arrays = _arrays(text, first)
+            np.testing.assert_array_equal(compiled(*arrays), xlapy.evaluate(text, *arrays))
+        if kind == "f32":
+            assert "copy_runs" in compiled.llvm_ir()
+            assert "kernel.0" not in compiled.llvm_ir()
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "is_called"), [(16, 64, True), (15, 64, False), (16, LEAST_BYTES // LEAST_RUN_BYTES - 1, False)]
+)
+def test_short_runs_and_small_arrays_have_kernels(columns: int, rows: int, is_called: bool) -> None:
+    text = f"""ENTRY e {{ x = f32[{rows},64] parameter(0)
+        ROOT s = f32[{rows},{columns}] slice(x), slice={{[0:{rows}], [0:{columns}]}} }}"""
+    assert ("copy_runs" in xlapy.compile(text).llvm_ir()) == is_called
+
+
+def test_pieces() -> None:
+    text = f"ENTRY e {{ {PROGRAMS['between each other']} }}"
+    root = parse(text).entry.root
+    pieces = moved_runs(root, lambda value: value.opcode == "parameter")
+    assert pieces is not None
+    assert [piece.source.name for piece in pieces] == ["x", "y", "y", "z"]
+    assert [piece.result_start for piece in pieces] == [0, 16, 192, 208]
+    assert {piece.levels for piece in pieces} == {(Level(24, 96, 384), Level(6, 16, 32))}
+    assert {piece.run for piece in pieces} == {16}
+
+
+def test_what_is_computed_is_not_moved() -> None:
+    root = parse("ENTRY e { x = f32[64,64] parameter(0) ROOT n = f32[64,64] negate(x) }").entry.root
+    assert moved_runs(root, lambda value: value.opcode == "parameter") is None

@@ -1,0 +1,55 @@
+"""How much becomes one kernel, where that is a matter of degree."""
+
+from itertools import permutations
+
+import pytest
+
+from xlapy.hlo.text import parse
+from xlapy.passes.pipeline import Watch
+from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
+
+
+def _sum_of_turned(kind: str) -> str:
+    """An array and what it is with its dimensions in all orders, each of them this way and that."""
+    shape, lines, sums = f"{kind}[4,4,4]", [], ["x"]
+    for turned in range(8):
+        dims = ",".join(str(dim) for dim in range(3) if turned >> dim & 1)
+        lines.append(f"r{turned} = {shape} reverse(x), dimensions={{{dims}}}")
+        for order in permutations(range(3)):
+            name = f"{turned}_{''.join(map(str, order))}"
+            lines.append(f"t{name} = {shape} transpose(r{turned}), dimensions={{{','.join(map(str, order))}}}")
+            lines.append(f"a{name} = {shape} add({sums[-1]}, t{name})")
+            sums.append(f"a{name}")
+    return f"ENTRY e {{ x = {shape} parameter(0) {' '.join(lines)} ROOT n = {shape} negate({sums[-1]}) }}"
+
+
+@pytest.mark.parametrize(("kind", "kernels"), [("f64", 1), ("s8", 2)])
+def test_places_that_are_read_lane_by_lane_fill_a_kernel(kind: str, kernels: int) -> None:
+    """Of bytes there are 64 lanes, and as many pieces of code for each place."""
+    module = parse(_sum_of_turned(kind))
+    cpu_pipeline(PipelineOptions(), Watch()).run(module)
+    assert sum(instruction.opcode == "fusion" for instruction in module.entry) == kernels
+
+
+def _joined_step_by_step(count: int) -> str:
+    """An array that grows by a column in each step, and is summed whenever it has grown."""
+    lines, joined, column = ["zero = f32[] constant(0) x = f32[4,8] parameter(0)"], "x", "c"
+    lines.append("c = f32[4,1] slice(x), slice={[0:4], [7:8]}")
+    for step in range(count):
+        lines.append(f"t{step} = f32[4,1] tanh({column})")
+        lines.append(f"j{step} = f32[4,{9 + step}] concatenate({joined}, t{step}), dimensions={{1}}")
+        lines.append(f"s{step} = f32[] reduce(j{step}, zero), dimensions={{0,1}}, to_apply=sum")
+        joined, column = f"j{step}", f"t{step}"
+    results = ", ".join(f"s{step}" for step in range(count))
+    region = "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }"
+    return f"{region} ENTRY e {{ {' '.join(lines)} ROOT r = ({', '.join(['f32[]'] * count)}) tuple({results}) }}"
+
+
+def _instructions(text: str) -> int:
+    module = parse(text)
+    cpu_pipeline(PipelineOptions(), Watch()).run(module)
+    return module.instruction_count
+
+
+def test_what_is_joined_step_by_step_has_code_in_few_kernels() -> None:
+    assert _instructions(_joined_step_by_step(60)) < 2.2 * _instructions(_joined_step_by_step(30))

@@ -1,0 +1,140 @@
+"""Arrays that are put together from runs of neighbours of others: slices, joins, what stands between the elements of
+other arrays, all in one call.
+
+    copy_runs(table, begin, end)
+
+A unit is a row of runs that lie one step apart, or one of each piece (`hlo/moved_runs.py`), if all have as many: what
+is interleaved in the result is written together. The numbers of a call are the place of the result in the table, how
+many pieces there are, and `PIECE` for each, in bytes where they are distances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.kernels.loop import streamed_bytes
+from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, TASK_BYTES
+from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.moved_runs import Level, Piece, moved_runs
+from xlapy_runtime.records import Record
+
+PIECE = (
+    *("first_unit", "end_unit", "place", "source_start", "result_start", "run"),
+    *("runs", "source_step", "result_step", "count", "inner_source", "inner_result", "outer_source", "outer_result"),
+)
+"""The units of the piece, the place of its array in the table, where it begins there and in the
+result, bytes of a run, runs of a row and their distances, and two digits of the number of a unit: the count of the
+inner one, and the distances of both."""
+
+LEAST_RUN_BYTES = 64
+"""Of shorter ones it matters that nobody knows how long they are."""
+
+LEAST_BYTES = 1 << 11
+MOST_ROW_BYTES = TASK_BYTES // 8
+MOST_PIECES = 32
+
+_NAME = "copy_runs"
+_NUMBERS_PLACE, _FIRST_PLACE = 0, 3  # in the table of a library call
+_FIRST_PIECE = 2  # among the numbers
+
+
+class RunsCall(Record):
+    """How the library puts an array together, and in how many units."""
+
+    call: LibraryCall
+    units: int
+
+
+def call_of_runs(
+    root: Instruction, operands: tuple[Instruction, ...], is_input: Callable[[Instruction], bool], target: Target
+) -> RunsCall | None:
+    """How the library makes `root` of operands, if it does."""
+    size = root.shape.bytes if root.shape.is_array else 0
+    if not LEAST_BYTES <= size < streamed_bytes(target):
+        return None
+    pieces = moved_runs(root, is_input)
+    if pieces is None or len(pieces) > MOST_PIECES:
+        return None
+    width = size // root.shape.size
+    found = [_levels(piece, width) for piece in pieces]
+    counts = [outer.count * inner.count for outer, inner, _ in filter(None, found)]
+    are_equal = len({*counts}) == 1
+    numbers, first = [_FIRST_PLACE + len(operands), len(pieces)], 0
+    for piece, levels in zip(pieces, found, strict=True):
+        if levels is None or piece.run * width < LEAST_RUN_BYTES or piece.source not in operands:
+            return None
+        outer, inner, row = levels
+        end = first + outer.count * inner.count
+        place = _FIRST_PLACE + operands.index(piece.source)
+        numbers += [first, end, place, piece.source_start * width, piece.result_start * width, piece.run * width]
+        numbers += [row.count, row.source_step, row.result_step]
+        numbers += [inner.count, inner.source_step, inner.result_step, outer.source_step, outer.result_step]
+        first = 0 if are_equal else end
+    units = counts[0] if are_equal else sum(counts)
+    is_shared_out = units * TASK_BYTES >= size or size < PARALLEL_BYTES
+    return RunsCall(LibraryCall("runs", _NAME, tuple(numbers)), units) if is_shared_out else None
+
+
+def _levels(piece: Piece, width: int) -> tuple[Level, Level, Level] | None:
+    """Two digits of the number of a unit and the runs of a row, in bytes; None if they have more."""
+    levels = [Level(count, source * width, result * width) for count, source, result in map(_facts, piece.levels)]
+    alone = Level(1, 0, 0)
+    if not levels or levels[-1].count * piece.run * width > MOST_ROW_BYTES:
+        levels.append(alone)
+    levels = [alone] * (3 - len(levels)) + levels
+    return (levels[0], levels[1], levels[2]) if len(levels) == 3 else None
+
+
+def _facts(level: Level) -> tuple[int, int, int]:
+    return level.count, level.source_step, level.result_step
+
+
+def emit_runs(target: Target) -> Module:
+    module = Module.of(target)
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    parameters = [("table", PTR), ("begin", I64), ("end", I64)]
+    with KernelBuilder(module, _NAME, parameters, None, attributes=attributes, joins_offsets=True) as k:
+        numbers = _pointer(k, _NUMBERS_PLACE)
+        goal = _pointer(k, _number(k, numbers, 0))
+        count = _number(k, numbers, 1)
+        with k.loop(k.parameters["begin"], k.parameters["end"]) as units, k.loop(0, count) as pieces:
+            facts = k.gep(numbers, k.add(k.mul(pieces.index, len(PIECE)), _FIRST_PIECE), I64.bytes)
+            first, end = _number(k, facts, 0), _number(k, facts, 1)
+            with k.if_(k.and_(k.compare("le", first, units.index), k.compare("lt", units.index, end))):
+                piece = {name: _number(k, facts, number) for number, name in enumerate(PIECE)}
+                _copy_row(k, piece, k.sub(units.index, first), goal, target)
+    return module
+
+
+RUN_LIBRARIES = {"runs": Library("runs", (_NAME,), emit_runs)}
+
+
+def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value, target: Target) -> None:
+    outer = k.udiv(unit, piece["count"])
+    inner = k.sub(unit, k.mul(outer, piece["count"]))
+
+    def place(pointer: Value, of: str) -> Value:
+        distance = k.add(k.mul(outer, piece[f"outer_{of}"]), k.mul(inner, piece[f"inner_{of}"]))
+        return k.gep(k.gep(pointer, piece[f"{of}_start"]), distance)
+
+    source, result = place(_pointer(k, piece["place"]), "source"), place(goal, "result")
+    vector = I8.with_lanes(math.gcd(target.vector_bytes, LEAST_RUN_BYTES))
+    last = k.sub(piece["run"], vector.lanes)
+    with k.loop(0, piece["runs"]) as runs:
+        own = k.gep(source, k.mul(runs.index, piece["source_step"]))
+        to = k.gep(result, k.mul(runs.index, piece["result_step"]))
+        with k.loop(0, piece["run"], vector.lanes) as at:
+            offset = k.smin(at.index, last)
+            k.store(k.gep(to, offset), k.load(k.gep(own, offset), vector))
+
+
+def _pointer(k: KernelBuilder, place: Operand) -> Value:
+    return k.load(k.gep(k.parameters["table"], place, PTR.bytes), PTR)
+
+
+def _number(k: KernelBuilder, numbers: Value, place: int) -> Value:
+    return k.load(k.gep(numbers, place, I64.bytes), I64)

@@ -1,0 +1,133 @@
+"""What of an array that is made by moving elements only comes from where, as runs of neighbours.
+
+    f32[4,16,2,16,8] concatenate(reshape(x), reshape(y)), dimensions={2}        from f32[4,16,16,8] x and y
+
+are two pieces, each of 4 * 16 runs of 16 * 8 elements that go to every second such place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
+
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import is_row_major
+from xlapy.hlo.reshape_groups import reshape_groups
+from xlapy.hlo.shape import Dims, Shape
+from xlapy_runtime.records import Record
+
+
+class Level(Record):
+    """So many of what is inside, so many elements apart where they come from and where they go."""
+
+    count: int
+    source_step: int
+    result_step: int
+
+
+class Piece(Record):
+    """Runs of `run` elements of an array, from element `source_start` on, that go to element `result_start` on and so
+    forth as the levels say, outermost first."""
+
+    source: Instruction
+    source_start: int
+    result_start: int
+    run: int
+    levels: tuple[Level, ...]
+
+
+def moved_runs(root: Instruction, is_input: Callable[[Instruction], bool]) -> list[Piece] | None:
+    """The pieces of `root`; None if it is not made of inputs by moving runs of elements."""
+    if not is_row_major(root) or not root.shape.is_static or not root.shape.size:
+        return None
+    try:
+        return [*_pieces(root, root.shape.strides(), 0, is_input)]
+    except _NoRuns:
+        return None
+
+
+class _NoRuns(Exception):
+    """Elements are computed, or go where no strides lead."""
+
+
+def _pieces(value: Instruction, strides: Dims, start: int, is_input: Callable[[Instruction], bool]) -> Iterator[Piece]:
+    """The pieces of a value whose elements go to multiples of these strides in the result."""
+    if value.opcode == "concatenate" and not is_input(value):
+        dim = value.attributes["dimension"]
+        sizes = [operand.shape.dims[dim] for operand in value.operands]
+        for operand, first in zip(value.operands, accumulate(sizes, initial=0), strict=False):
+            if operand.shape.size:
+                yield from _pieces(operand, strides, start + first * strides[dim], is_input)
+    elif value.opcode == "reshape" and not is_input(value):
+        operand = value.operands[0]
+        yield from _pieces(operand, _reshaped(strides, value.shape, operand.shape), start, is_input)
+    else:
+        source, source_start, source_strides = _view(value, is_input)
+        yield _piece(source, (source_start, start), value.shape.dims, source_strides, strides)
+
+
+def _view(value: Instruction, is_input: Callable[[Instruction], bool]) -> tuple[Instruction, int, Dims]:
+    """An input, and where the elements of a value are in it: the first one, and strides."""
+    if is_input(value):
+        if not is_row_major(value):
+            raise _NoRuns
+        return value, 0, value.shape.strides()
+    if value.opcode not in ("slice", "transpose", "reverse", "broadcast", "reshape"):
+        raise _NoRuns
+    source, start, strides = _view(value.operands[0], is_input)
+    match value.opcode:
+        case "slice":
+            parts = value.attributes["dimensions"]
+            start += sum(part.start * stride for part, stride in zip(parts, strides, strict=True))
+            return source, start, tuple(part.stride * stride for part, stride in zip(parts, strides, strict=True))
+        case "transpose":
+            return source, start, tuple(strides[dim] for dim in value.attributes["permutation"])
+        case "reverse":
+            turned = value.attributes["dimensions"]
+            start += sum((value.shape.dims[dim] - 1) * strides[dim] for dim in turned)
+            return source, start, tuple(-step if dim in turned else step for dim, step in enumerate(strides))
+        case "broadcast":
+            given = dict(zip(value.attributes["dimensions"], strides, strict=True))
+            return source, start, tuple(given.get(dim, 0) for dim in range(value.shape.rank))
+        case _:
+            return source, start, _reshaped(strides, value.operands[0].shape, value.shape)
+
+
+def _reshaped(strides: Dims, before: Shape, after: Shape) -> Dims:
+    """The strides of dimensions that others become."""
+    found = [0] * after.rank
+    for group in reshape_groups(before, after):
+        wide = [dim for dim in group.before if before.dims[dim] > 1]
+        for outer, inner in pairwise(wide):
+            if strides[outer] != strides[inner] * before.dims[inner]:
+                raise _NoRuns
+        distance = strides[wide[-1]] if wide else 0
+        for dim in reversed(group.after):
+            found[dim] = distance
+            distance *= after.dims[dim]
+    return tuple(found)
+
+
+def _piece(
+    source: Instruction, starts: tuple[int, int], dims: Dims, source_strides: Sequence[int], strides: Sequence[int]
+) -> Piece:
+    levels: list[Level] = []
+    for level in map(Level, dims, source_strides, strides):
+        if level.count == 1:
+            continue
+        outer = levels[-1] if levels else None
+        steps = level.source_step * level.count, level.result_step * level.count
+        if outer is not None and (outer.source_step, outer.result_step) == steps:
+            levels[-1] = Level(outer.count * level.count, level.source_step, level.result_step)
+        else:
+            levels.append(level)
+    run = 1
+    if levels and (levels[-1].source_step, levels[-1].result_step) == (1, 1):
+        run = levels.pop().count
+    return Piece(source, *starts, run, tuple(levels))
+
+
+def runs_of(piece: Piece) -> int:
+    """How many runs it has."""
+    return math.prod(level.count for level in piece.levels)
