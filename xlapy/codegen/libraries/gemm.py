@@ -188,7 +188,9 @@ def kind_on(
     """The type of products as which this machine computes one of these sizes: another one for the matrix unit. That
     takes subnormal numbers for zero, so floats whose product `is_precise` are none of its; nor are convolutions whose
     features are few, or not side by side."""
-    if min(sizes["m"], sizes["n"]) <= LOW_ROWS or sizes["k"] < _LEAST_UNIT_STEPS:
+    if sizes["k"] < _LEAST_UNIT_STEPS:
+        return kind
+    if windows is None and min(sizes["m"], sizes["n"]) <= LOW_ROWS:
         return kind
     if windows and (windows["follows_rows"] or windows["has_few"] or windows[_FEATURES] < _LEAST_UNIT_STEPS):
         return kind
