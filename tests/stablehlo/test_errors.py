@@ -146,6 +146,21 @@ MALFORMED = [
         ": (tensor<1x4x1xf32>, tensor<3x1x1xf32>) -> tensor<1x2x1xf32> return }",
         "`padding` to be a table of integers",
     ),
+    (
+        'func.func @main(%x: tensor<1xf32>, %z: tensor<f32>) { %0 = "stablehlo.pad"(%x, %z) {edge_padding_low = '
+        "array<i64: 0>, edge_padding_high = array<i64: 15>, interior_padding = array<i64: 18446744073709551615>} "
+        ": (tensor<1xf32>, tensor<f32>) -> tensor<16xf32> return }",
+        "stablehlo.pad: `interior_padding` has 18446744073709551615, which does not fit in 64 bits",
+    ),
+    (
+        "func.func @main(%x: tensor<2xf32>) { %0 = stablehlo.slice %x [0:1:9223372036854775808] "
+        ": (tensor<2xf32>) -> tensor<1xf32> return }",
+        "stablehlo.slice: `strides` has 9223372036854775808, which does not fit in 64 bits",
+    ),
+    (
+        "func.func @main() { %0 = stablehlo.iota dim = -9223372036854775809 : tensor<2xf32> return }",
+        "stablehlo.iota: `iota_dimension` has -9223372036854775809, which does not fit in 64 bits",
+    ),
 ]
 
 

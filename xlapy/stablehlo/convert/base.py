@@ -22,6 +22,7 @@ from xlapy.stablehlo.types import type_text
 from xlapy.support.errors import InternalError, ParseError, ShapeError, UnsupportedError
 from xlapy.support.records import Record
 from xlapy.support.registry import Registry
+from xlapy.support.wording import excerpt
 
 Kind = TypeVar("Kind")
 
@@ -201,6 +202,8 @@ def attribute(operation: Operation, name: str, kind: type[Kind], default: Kind |
     """The attribute `name`, which must be of `kind`, or the default where it is absent and there is one."""
     value = operation.attributes.get(name, default)
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        if isinstance(value, int):
+            _check_bits(operation, name, value)
         return value
     what = _KINDS.get(kind, kind.__name__)
     problem = "is missing" if value is None else "is something else"
@@ -240,7 +243,18 @@ def integers(operation: Operation, name: str, default: tuple[int, ...] | None = 
     if found is None:
         problem = "is missing" if value is None else "is something else"
         raise ParseError(f"{operation.name} needs the attribute `{name}`, a list of integers, which {problem}")
+    if found:
+        _check_bits(operation, name, max(found, key=abs))
     return found
+
+
+def _check_bits(operation: Operation, name: str, number: int) -> None:
+    """Numbers of attributes have 64 bits. Unlike those of constants, they cannot be given by the bits of another."""
+    if not -_BEYOND_64_BITS <= number < _BEYOND_64_BITS:
+        raise ParseError(f"{operation.name}: `{name}` has {excerpt(str(number))}, which does not fit in 64 bits")
+
+
+_BEYOND_64_BITS = 1 << 63
 
 
 def _integer_list(value: Any) -> tuple[int, ...] | None:
