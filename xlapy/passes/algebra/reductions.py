@@ -71,11 +71,14 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     """reduce(x) of rows of a few elements -> f(initial value, f(f(x[..., 0], x[..., 1]), x[..., 2]))
 
     Vectors go along the rows, and what is made from the result is fused. Rows are not computed for each of their
-    elements again, so these must be little work."""
+    elements again, so these must be little work. The largest element of rows that are needed again is mostly the shift
+    of a softmax, which has kernels of its own."""
     operation, dims = sole_operation(root.called[0]), x.shape.dims
     if operation is None or d != (len(dims) - 1,) or not 1 < dims[-1] <= MOST_FEW or root.shape.type.is_narrow_float:
         return None
     if root.shape.size < LEAST_FEW_FOLDS or not _is_little_work(x):
+        return None
+    if operation.opcode == "maximum" and x.sole_user is None:
         return None
     whole = [SliceDimension(0, size) for size in dims[:-1]]
     parts = [new.slice(x, dimensions=(*whole, SliceDimension(n, n + 1))) for n in range(dims[-1])]

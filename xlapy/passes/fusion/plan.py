@@ -290,8 +290,9 @@ class FusionPlan:
             self._start(instruction, kind)
         if refusal and any(user in self.groups_of for user in instruction.users):
             self.records.append(Record.of(instruction, False, refusal))
-            for group, needed in self._maps_by_group(instruction).items():
-                group.pick(instruction, needed & self._maps.picking)
+            if self._maps.picking:
+                for group, needed in self._maps_by_group(instruction).items():
+                    group.pick(instruction, needed & self._maps.picking)
 
     def _start(self, root: Instruction, kind: FusionKind) -> None:
         group = Group([root], kind, {})
@@ -308,6 +309,8 @@ class FusionPlan:
     def _picked_by(self, reader: Instruction, maps: Collection[int]) -> dict[Instruction, set[int]]:
         """What a member reads lane by lane, of what is stored in any case, and at which maps."""
         found: dict[Instruction, set[int]] = {}
+        if reader.opcode not in PICKING and self._maps.picking.isdisjoint(maps):
+            return found
         for position, operand in enumerate(reader.operands):
             if operand in self._pinned or _root_kind(operand) is None:
                 places = {self._maps.after(outer, reader, position) for outer in maps}
@@ -382,8 +385,10 @@ class FusionPlan:
             if len(needed) > MAX_MAPS and not is_number:
                 return f"the kernel of {group.root.name} needs it at {len(needed)} places"
             picked = sum(
-                picking_cost(operand) * sum((operand, place) not in group.picked for place in places)
+                picking_cost(operand)
                 for operand, places in self._picked_by(producer, needed).items()
+                for place in places
+                if (operand, place) not in group.picked
             )
             full = (
                 len(group.maps) >= self.limits.instructions
