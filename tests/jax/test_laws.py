@@ -372,6 +372,15 @@ PROGRAMS = {
         (X,),
         "sort-twice sort-of-one sort-of-same-number",
     ),
+    "pooling by a reshape": Program(
+        lambda x: x.reshape(2, 4, 2, 4, 2, 16).max((2, 4)), (jnp.ones((2, 8, 8, 16)),), "reduce-of-cut"
+    ),
+    "lengths of points": Program(lambda x: (x * x).sum(-1), (jnp.ones((100, 3)),), "reduce-of-few"),
+    "a transposed convolution to few features": Program(
+        lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME"),
+        (jnp.ones((1, 16, 16, 32)), jnp.ones((4, 4, 32, 4))),
+        "dilated-input-by-features",
+    ),
 }
 
 

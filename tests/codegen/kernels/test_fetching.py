@@ -24,8 +24,8 @@ def largest(x: XlaOp, *dimensions: int) -> XlaOp:
 
 PROGRAMS: dict[str, Callable[[XlaOp], XlaOp]] = {
     "elementwise": lambda x: x + x * x,
-    "slice": lambda x: ops.Slice(x, [1, 7, 1], [3, 300, 90], [1, 2, 1]),
-    "rows reversed": lambda x: ops.Rev(x, [1]),
+    "slice": lambda x: ops.Slice(x * x, [1, 7, 1], [3, 300, 90], [1, 2, 1]),
+    "rows reversed": lambda x: ops.Rev(x * x, [1]),
     "columns reversed": lambda x: ops.Rev(x * x, [2]),
     "all reversed": lambda x: ops.Rev(x, [0, 1, 2]) + x,
     "rows": lambda x: largest(ops.Floor(x), 2),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.libraries.gemm_types import unit_name
+from xlapy.codegen.target import host_target
 from xlapy.hlo.matrix_products import SMALL_MATRIX_WORK
 
 BATCH = 300
@@ -95,7 +97,7 @@ ENTRY main {{ q = {type}[3,24,5,16] parameter(0)
     generator = np.random.default_rng(3)
     inputs = [generator.standard_normal(size).astype(TYPES[type]) for size in ((3, 24, 5, 16), shape)]
     executable = xlapy.compile(text)
-    assert f"gemm_{type}_run" in executable.llvm_ir()
+    assert f"gemm_{unit_name(type, host_target()) or type}_run" in executable.llvm_ir()
     expected = xlapy.evaluate(text, *inputs)
     tolerance = TOLERANCES[type] * 10
     np.testing.assert_allclose(
