@@ -64,6 +64,8 @@ HLO_FLOORS = (
         "kernel_plan",
         "kernel_faults",
         "matrix_products",
+        "moved_runs",
+        "short_products",
         "spread_products",
         "row_blocks",
         "padded_selections",

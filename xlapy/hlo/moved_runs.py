@@ -15,7 +15,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
-from xlapy_runtime.records import Record
+from xlapy.support.records import Record
 
 
 class Level(Record):

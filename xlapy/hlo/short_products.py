@@ -10,7 +10,7 @@ from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major
-from xlapy_runtime.records import Record
+from xlapy.support.records import Record
 
 LEAST_SIDE, MOST_SIDE = 2, 4
 TYPES = (et.F32, et.F64)
