@@ -83,9 +83,12 @@ def _is_for_who_asks(name: str) -> bool:
 def lacking_features(needed: Iterable[str]) -> list[str]:
     """Those of the features that this machine does not have, as this process may use it."""
     known = _answers() if is_linux_on_x86() else {}
-    found = {name: known[name] if name in known else _llvm_has(name) for name in needed}
-    found |= {name: is_here and uses_matrix_unit() for name, is_here in found.items() if name in _OF_MATRIX_UNIT}
-    return sorted(name for name, is_here in found.items() if not is_here)
+    return sorted(name for name in needed if not _is_here(name, known))
+
+
+def _is_here(name: str, known: Mapping[str, bool]) -> bool:
+    is_lent = name not in _OF_MATRIX_UNIT or uses_matrix_unit()
+    return is_lent and (known[name] if name in known else _llvm_has(name))
 
 
 def _llvm_has(name: str) -> bool:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,19 @@ def test_hand_written_code_runs_on_one_kind_of_machine(change: str, monkeypatch:
     else:
         monkeypatch.setattr(os, "uname", lambda: type("Names", (), {"machine": "aarch64"}))
     assert not is_linux_on_x86.__wrapped__()
+
+
+@pytest.mark.parametrize("identity", [processor_identity, processor.known_processor])
+def test_a_matrix_unit_that_is_not_lent_makes_another_machine(
+    identity: Callable[[], bytes | str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if identity() is None:
+        pytest.skip("nobody but LLVM can tell")
+    found = []
+    for is_lent in (False, True):
+        monkeypatch.setattr(processor, "uses_matrix_unit", lambda is_lent=is_lent: is_lent)
+        found.append(getattr(identity, "__wrapped__", identity)())
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize("change", ["system", "boot"])

@@ -11,7 +11,8 @@ from tests.support.forks import works_in_a_child
 from xlapy.codegen.target import host_target
 from xlapy.options import CompileOptions
 
-HAS_UNIT = host_target().has("amx-bf16")
+HAS_UNIT = host_target().has("amx-bf16") and host_target().has("amx-int8")
+TYPES = {"s8": np.int8, "u8": np.uint8, "bf16": ml_dtypes.bfloat16}
 
 
 def product(kind: str, m: int, n: int, k: int, result: str, precision: str = "default") -> str:
@@ -55,6 +56,35 @@ def test_what_is_not_finite_stays_in_its_rows_and_columns() -> None:
     wanted = np.full((40, 70), 100, np.float32)
     wanted[3], wanted[:, 64] = np.inf, np.nan
     np.testing.assert_array_equal(found, wanted)
+
+
+CONVOLUTIONS = {
+    "padded": ("2,9,11,32", "3,3,32,40", "2,9,11,40", "size=3x3 pad=1_1x1_1"),
+    "strides": ("1,29,30,24", "3,2,24,38", "1,14,15,38", "size=3x2 stride=2x2"),
+    "holes in the window": ("1,22,22,16", "3,3,16,36", "1,20,20,36", "size=3x3 pad=1_1x1_1 rhs_dilate=2x2"),
+    "odd features of the result": ("1,20,20,34", "3,3,34,17", "1,20,20,17", "size=3x3 pad=1_1x1_1"),
+    "long pieces": ("1,15,16,130", "2,3,130,18", "1,15,16,18", "size=2x3 pad=0_1x1_1"),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize(("kind", "result"), [("s8", "s32"), ("u8", "s32"), ("bf16", "f32")])
+def test_convolutions(name: str, kind: str, result: str) -> None:
+    """Of small numbers, whose sums are exact in any order."""
+    images, kernel, features, window = CONVOLUTIONS[name]
+    text = f"""ENTRY e {{ x = {kind}[{images}] parameter(0) k = {kind}[{kernel}] parameter(1)
+        ROOT c = {result}[{features}] convolution(x, k), window={{{window}}}, dim_labels=b01f_01io->b01f }}"""
+    generator = np.random.default_rng(5)
+    x, k = (
+        generator.integers(0 if kind == "u8" else -5, 6, [*map(int, dims.split(","))]).astype(TYPES[kind])
+        for dims in (images, kernel)
+    )
+    compiled = xlapy.compile(text)
+    assert ("@gemm_amx_" if HAS_UNIT else "@gemm_") in compiled.llvm_ir()
+    np.testing.assert_array_equal(compiled(x, k), xlapy.evaluate(text, x, k))
+    if kind == "bf16":  # what meets no element is left out, be it zero times infinity
+        k[0, 0, 3, 1] = np.inf
+        np.testing.assert_array_equal(compiled(x, k), xlapy.evaluate(text, x, k))
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(200, 300, 1000), (64, 48, 9000)])

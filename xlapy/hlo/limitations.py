@@ -185,9 +185,9 @@ code is made with 16-byte vectors, and nothing is known of it.
 |---|---|---|"""
 
 _MATRIX_UNIT = """\
-Where a processor has a matrix unit (AMX) and the system lends it, dots of s8, u8 and bf16 use it. It takes subnormal
-numbers, of operands and of sums, for zeros, so bf16 below 1.2e-38 does not count; a dot whose precision is `high` or
-`highest` is computed without it, and keeps them.
+Where a processor has a matrix unit (AMX) and the system lends it, dots and convolutions of s8, u8 and bf16
+use it. It takes subnormal numbers, of operands and of sums, for zeros, so bf16 below 1.2e-38 does not count; those
+whose precision is `high` or `highest` are computed without it, and keep them.
 """
 
 _JAX_HEAD = """\

@@ -7,9 +7,8 @@ are two pieces, each of 4 * 16 runs of 16 * 8 elements that go to every second s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major
@@ -37,14 +36,15 @@ class Piece(Record):
     levels: tuple[Level, ...]
 
 
-def moved_runs(root: Instruction, is_input: Callable[[Instruction], bool]) -> list[Piece] | None:
-    """The pieces of `root`; None if it is not made of inputs by moving runs of elements."""
+def moved_runs(root: Instruction, is_input: Callable[[Instruction], bool], most: int) -> list[Piece] | None:
+    """The pieces of `root`; None if it is not made of inputs by moving runs of elements, or of more than `most`."""
     if not is_row_major(root) or not root.shape.is_static or not root.shape.size:
         return None
     try:
-        return [*_pieces(root, root.shape.strides(), 0, is_input)]
+        pieces = [*islice(_pieces(root, root.shape.strides(), 0, is_input), most + 1)]
     except _NoRuns:
         return None
+    return pieces if len(pieces) <= most else None
 
 
 class _NoRuns(Exception):
@@ -126,8 +126,3 @@ def _piece(
     if levels and (levels[-1].source_step, levels[-1].result_step) == (1, 1):
         run = levels.pop().count
     return Piece(source, *starts, run, tuple(levels))
-
-
-def runs_of(piece: Piece) -> int:
-    """How many runs it has."""
-    return math.prod(level.count for level in piece.levels)

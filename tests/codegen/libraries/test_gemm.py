@@ -610,7 +610,7 @@ def test_nothing_outside_of_the_operands_is_touched(name: str, target: str) -> N
     rooms = [GuardedRoom(1 << 18) for _ in range(3)]
     generator = np.random.default_rng(14)
     for _ in range(150):
-        m, n, k = (int(size) for size in generator.choice([1, 2, 3, 5, 7, 8, 13, 17, 31, 33, 50, 70, 139], 3))
+        m, n, k = (int(size) for size in generator.choice([1, 2, 3, 5, 7, 8, 13, 17, 31, 33, 50, 64, 70, 128, 139], 3))
         a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
         before = np.zeros((m, n), RESULTS[name])
         at_end, a_by_columns, b_by_columns, c_by_columns = generator.integers(0, 2, 4)

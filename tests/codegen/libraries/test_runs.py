@@ -74,14 +74,15 @@ def test_short_runs_and_small_arrays_have_kernels(columns: int, rows: int, is_ca
 def test_pieces() -> None:
     text = f"ENTRY e {{ {PROGRAMS['between each other']} }}"
     root = parse(text).entry.root
-    pieces = moved_runs(root, lambda value: value.opcode == "parameter")
+    pieces = moved_runs(root, lambda value: value.opcode == "parameter", 4)
     assert pieces is not None
     assert [piece.source.name for piece in pieces] == ["x", "y", "y", "z"]
     assert [piece.result_start for piece in pieces] == [0, 16, 192, 208]
     assert {piece.levels for piece in pieces} == {(Level(24, 96, 384), Level(6, 16, 32))}
     assert {piece.run for piece in pieces} == {16}
+    assert moved_runs(root, lambda value: value.opcode == "parameter", 3) is None
 
 
 def test_what_is_computed_is_not_moved() -> None:
     root = parse("ENTRY e { x = f32[64,64] parameter(0) ROOT n = f32[64,64] negate(x) }").entry.root
-    assert moved_runs(root, lambda value: value.opcode == "parameter") is None
+    assert moved_runs(root, lambda value: value.opcode == "parameter", 4) is None

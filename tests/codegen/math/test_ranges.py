@@ -11,10 +11,12 @@ from tests.support.accuracy import apply, errors
 from tests.support.irlab import HAS_FMA
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.math import BF16_MATH, MATH
+from xlapy.codegen.math.exponential import LEAST_OF_HIGH
 from xlapy.codegen.target import reference_target
 from xlapy.compiler import lower
 from xlapy.hlo.text import parse
 from xlapy.options import CompileOptions
+from xlapy.passes.algebra.functions import LEAST_EXPONENT
 from xlapy.passes.pipeline import Watch
 from xlapy.support.timing import Timings
 
@@ -250,6 +252,11 @@ def test_powers_that_vanish_are_not_computed_where_lanes_can_be_left_out(functio
     scaling = [line for line in assembly.splitlines() if "vscalef" in line]
     assert scaling
     assert all("{%k" in line and "{z}" in line for line in scaling)
+
+
+def test_what_laws_keep_from_being_low_is_high_to_the_functions() -> None:
+    """So that a logistic function of any argument has the short exponential."""
+    assert LEAST_EXPONENT >= LEAST_OF_HIGH
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])

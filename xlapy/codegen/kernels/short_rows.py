@@ -131,11 +131,7 @@ def _step(
     def step(ix: Indexing, position: Value) -> None:
         known = {**row, plan.along: ix.along_lanes(position)}
         first = tuple(known.get(dim, ix.constant(0)) for dim in range(plan.along + 1))
-        columns = [
-            tuple(ix.constant(number)._replace(bounds=range(number, number + 1)) for number in place)
-            for place in places
-        ]
-        indices = [Index(dims, (*first, *column)) for column in columns]
+        indices = [Index(dims, (*first, *(_column(ix, number) for number in place))) for place in places]
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots for index in indices])
         for number, output in enumerate(outputs):
             own = values[number * len(places) : (number + 1) * len(places)]

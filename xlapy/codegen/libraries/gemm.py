@@ -119,7 +119,7 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     module = Module.of(target)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.declare_shared()
-    if emitter.reads_tables_of_tiles:
+    if not kind.unit:
         emitter.declare_tiles()
     if emitter.has_wide_tiles:
         emitter.wide_tiles(LEAST_COPIED_POSITIONS)
@@ -162,7 +162,7 @@ LOW_ROWS = 9
 rows of B, or by tiles that are wider. (No target has more rows in tiles that are wider than usual.)"""
 
 
-_FEATURES = f"step_count{LEVELS - 1}"
+_INPUT_FEATURES = f"step_count{LEVELS - 1}"
 """Of the input of a convolution."""
 
 _LEAST_UNIT_STEPS = 16
@@ -188,15 +188,14 @@ def kind_on(
     """The type of products as which this machine computes one of these sizes: another one for the matrix unit. That
     takes subnormal numbers for zero, so floats whose product `is_precise` are none of its; nor are convolutions whose
     features are few, or not side by side."""
-    if sizes["k"] < _LEAST_UNIT_STEPS:
-        return kind
-    if windows is None and min(sizes["m"], sizes["n"]) <= LOW_ROWS:
-        return kind
-    if windows and (windows["follows_rows"] or windows["has_few"] or windows[_FEATURES] < _LEAST_UNIT_STEPS):
-        return kind
-    if is_precise and GEMM_TYPES[kind].accumulator.is_float:
-        return kind
-    return unit_name(kind, target) or kind
+    if windows is None:
+        is_suited = min(sizes["m"], sizes["n"]) > LOW_ROWS and sizes["k"] >= _LEAST_UNIT_STEPS
+    else:
+        has_pieces = not (windows["follows_rows"] or windows["has_few"])
+        is_suited = has_pieces and windows[_INPUT_FEATURES] >= _LEAST_UNIT_STEPS
+    keeps_subnormals = is_precise and GEMM_TYPES[kind].accumulator.is_float
+    name = unit_name(kind, target) if is_suited and not keeps_subnormals else None
+    return name or kind
 
 
 def is_turned_round(sizes: Mapping[str, int]) -> bool:
@@ -259,11 +258,6 @@ class _GemmEmitter(GemmGradient):
         """Lets few rows be multiplied with the wider tiles of this module."""
         if self.has_wide_tiles:
             problem["wide_tiles"] = k.function_pointer(f"{self._prefix}_wide_tiles")
-
-    @property
-    def reads_tables_of_tiles(self) -> bool:
-        """Whether convolutions call tiles themselves."""
-        return self._copies_strips
 
     @property
     def has_wide_tiles(self) -> bool:

@@ -35,7 +35,7 @@ from xlapy.codegen.libraries.gemm_tile import (
     preparing_tile_of,
     tiles_of,
 )
-from xlapy.codegen.libraries.gemm_unit import configure_unit, emit_unit_bodies, release_unit
+from xlapy.codegen.libraries.gemm_unit import configure_unit, emit_unit_bodies, emit_unit_tile, release_unit
 from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.support.records import Record
@@ -155,7 +155,10 @@ class GemmBlocks(GemmCuts):
         """Tiles, and a table to find them in: by edge or not, number of vectors, number of rows."""
         names = {}
         for tile in tiles:
-            emit_tile(self._module, self._target, self._kind, self._shape, tile)
+            if self._kind.unit:
+                emit_unit_tile(self._module, self._kind, self._prefix, tile, self._attributes)
+            else:
+                emit_tile(self._module, self._target, self._kind, self._shape, tile)
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
             if tile.is_edge:  # until there is one for whole strips
                 names[self._tile_index(False, tile.vectors, tile.rows)] = tile.name(self._kind)

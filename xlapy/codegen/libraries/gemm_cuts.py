@@ -19,7 +19,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import ROWS_OF_GROUP, STEPS_OF_GROUP, TileShape
-from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
+from xlapy.codegen.libraries.gemm_types import UNIT_STEPS
 
 _WIDE_BLOCKS = ((BLOCK_COLUMNS, 8), (512, 8), (1024, 16))
 """Columns of a block, and how many blocks there must be even then if each copies rows of A: the widest wins. At 1024
@@ -83,7 +83,7 @@ class GemmCuts(GemmFinish):
             is_crowded = k.compare("eq", k.and_(problem["sums_row"], WAY_BYTES - 1), 0)
             is_long = k.compare("gt", steps, 2 * UNIT_CHUNK_STEPS)
             most = k.select(k.or_(is_crowded, is_long), k.const(I64, LONG_UNIT_CHUNK_STEPS), UNIT_CHUNK_STEPS)
-            return round_up(k, ceil_div(k, steps, ceil_div(k, steps, most)), UNIT_STEPS)
+            return even_part(k, steps, most, UNIT_STEPS)
         return k.if_else(
             k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
             lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),

@@ -6,8 +6,7 @@ from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES, packed_strip_bytes
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
 from xlapy.codegen.libraries.gemm_tile import TileShape, tile_shape
-from xlapy.codegen.libraries.gemm_types import GemmType
-from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
+from xlapy.codegen.libraries.gemm_types import UNIT_STEPS, GemmType
 from xlapy.codegen.target import Target
 
 _CHUNK_BYTES = 2048
@@ -259,9 +258,13 @@ class GemmFunctions:
         return k.lshr(reals, self._kind.parts - 1)
 
     def _steps(self, k: KernelBuilder, depth: Value) -> Value:
-        """Packed steps for `depth` elements along K. The matrix unit makes several at once: the last ones are zeros."""
-        pairs = k.lshr(k.add(depth, self._kind.pair - 1), self._kind.pair_bits)
-        return k.and_(k.add(pairs, UNIT_STEPS - 1), -UNIT_STEPS) if self._kind.unit else pairs
+        return packed_steps(k, self._kind, depth)
+
+
+def packed_steps(k: KernelBuilder, kind: GemmType, depth: Value) -> Value:
+    """Packed steps for `depth` elements along K. The matrix unit makes several at once: the last ones are zeros."""
+    pairs = k.lshr(k.add(depth, kind.pair - 1), kind.pair_bits)
+    return k.and_(k.add(pairs, UNIT_STEPS - 1), -UNIT_STEPS) if kind.unit else pairs
 
 
 def depth_of(k: KernelBuilder, problem: RecordValue, batch: Value, depth: Value) -> Value:
@@ -290,7 +293,7 @@ def round_up(k: KernelBuilder, count: Value, size: Value | int) -> Value:
     return k.mul(ceil_div(k, count, size), size)
 
 
-def even_part(k: KernelBuilder, count: Value, limit: int, multiple: int) -> Value:
+def even_part(k: KernelBuilder, count: Value, limit: Value | int, multiple: int) -> Value:
     """The size of the fewest equal parts that are at most `limit`, a multiple of `multiple`."""
     return round_up(k, ceil_div(k, count, ceil_div(k, count, limit)), multiple)
 

@@ -17,8 +17,7 @@ import numpy as np
 from xlapy.codegen.ir import F32, F64, I32, I64
 from xlapy.codegen.libraries.gemm_packing import packed_strip_bytes
 from xlapy.codegen.libraries.gemm_tile import tile_shape
-from xlapy.codegen.libraries.gemm_types import LIBRARY_TYPES, GemmType
-from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
+from xlapy.codegen.libraries.gemm_types import LIBRARY_TYPES, UNIT_STEPS, GemmType
 from xlapy.codegen.target import Target
 from xlapy.support.records import Record
 from xlapy_runtime.alignment import aligned_bytes

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_types import GemmType
-from xlapy.codegen.libraries.gemm_unit import UNIT_ROWS, emit_unit_tile
+from xlapy.codegen.libraries.gemm_types import UNIT_ROWS, GemmType
 from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record, replaced
 
@@ -200,9 +199,6 @@ def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, 
         module, tile.name(kind), parameters, None, attributes=attributes, parameter_attributes=noalias
     )
     with builder as k:
-        if kind.unit:
-            emit_unit_tile(k, kind, f"gemm_{kind.name}", tile.rows, tile.vectors, is_edge=tile.is_edge)
-            return
         _TileEmitter(k, target, kind, shape, tile).emit()
 
 

@@ -136,6 +136,15 @@ GEMM_TYPES = {
 }
 
 
+UNIT_ROWS = 16
+"""Of a tile of the matrix unit, and its columns of sums."""
+
+UNIT_ROW_BYTES = 64
+"""Of a row of a tile; of A, so many along K."""
+
+UNIT_STEPS = UNIT_ROW_BYTES // I32.bytes
+"""Packed steps along K that the unit makes at once."""
+
 _FEATURES = {"tdpbssd": "amx-int8", "tdpbuud": "amx-int8", "tdpbf16ps": "amx-bf16"}
 _SPEED_OF_UNIT = 8
 

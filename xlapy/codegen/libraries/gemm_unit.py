@@ -17,17 +17,11 @@ depends on K alone. Subnormal bf16, and sums that are such, count as zero: the i
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I8, I16, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I8, I16, I64, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_types import GemmType
+from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TILE_PARAMETERS, Tile
+from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS, GemmType
 
-UNIT_ROWS = 16
-"""Of a tile; as many columns of sums, which fill its 64 bytes."""
-
-UNIT_STEPS = 16
-"""Packed steps along K, of 32 bits each, that one instruction makes."""
-
-_ROW_BYTES = 64
 _SUM_BYTES = 4
 _SIDE = 2
 """Tiles of C beside and below each other."""
@@ -42,18 +36,7 @@ is 1."""
 
 _WHOLE = "whole_tiles"  # the name of the configuration that whole tiles find
 
-_BODY = [
-    ("rows", I64),
-    ("depth", I64),
-    ("a", PTR),
-    ("a_row", I64),
-    ("b", PTR),
-    ("b_step", I64),
-    ("c", PTR),
-    ("c_row", I64),
-    ("columns", I64),
-    ("accumulate", I64),
-]
+_BODY_PARAMETERS = [("rows", I64), *PRODUCT_PARAMETERS]
 
 
 def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
@@ -61,7 +44,8 @@ def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: st
     _define_configuration(module, prefix)
     for below in range(1, _SIDE + 1):
         for beside in range(1, _SIDE + 1):
-            with KernelBuilder(module, _body_name(prefix, below, beside), _BODY, None, attributes=attributes) as k:
+            name = _body_name(prefix, below, beside)
+            with KernelBuilder(module, name, _BODY_PARAMETERS, None, attributes=attributes) as k:
                 body = _BodyEmitter(k, kind, below, beside)
                 body.configure()
                 body.emit()
@@ -71,7 +55,7 @@ def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: st
 def _define_configuration(module: Module, prefix: str) -> None:
     tiles = _SIDE * _SIDE + 2 * _SIDE
     rows = [UNIT_ROWS] * tiles + [0] * (_CONFIGURATION_BYTES - _ROWS_AT - tiles)
-    columns = [byte for _ in range(tiles) for byte in (_ROW_BYTES, 0)]
+    columns = [byte for _ in range(tiles) for byte in (UNIT_ROW_BYTES, 0)]
     content = [1, *[0] * (_COLUMNS_AT - 1), *columns, *[0] * (_ROWS_AT - _COLUMNS_AT - len(columns)), *rows]
     numbers = ", ".join(f"i8 {byte}" for byte in content)
     name = f"{prefix}_{_WHOLE}"
@@ -83,13 +67,15 @@ def configure_unit(k: KernelBuilder, prefix: str) -> None:
     k.call("llvm.x86.ldtilecfg", [k.function_pointer(f"{prefix}_{_WHOLE}")])
 
 
-def emit_unit_tile(k: KernelBuilder, kind: GemmType, prefix: str, rows: int, beside: int, *, is_edge: bool) -> None:
-    """Writes the tile of so many rows, with so many tiles of C beside each other: a whole one unless it `is_edge`."""
-    if not is_edge:
-        _BodyEmitter(k, kind, rows // UNIT_ROWS, beside).emit()
-        return
-    given = [k.parameters[name] for name, _ in _BODY[1:]]
-    k.call(_body_name(prefix, -(-rows // UNIT_ROWS), beside), [k.const(I64, rows), *given])
+def emit_unit_tile(module: Module, kind: GemmType, prefix: str, tile: Tile, attributes: str) -> None:
+    """Writes a tile, whose vectors are the unit's tiles of C beside each other."""
+    below = -(-tile.rows // UNIT_ROWS)
+    with KernelBuilder(module, tile.name(kind), TILE_PARAMETERS, None, attributes=attributes) as k:
+        if tile.is_edge:
+            given = [k.parameters[name] for name, _ in PRODUCT_PARAMETERS]
+            k.call(_body_name(prefix, below, tile.vectors), [k.const(I64, tile.rows), *given])
+        else:
+            _BodyEmitter(k, kind, below, tile.vectors).emit()
 
 
 def release_unit(k: KernelBuilder) -> None:
@@ -116,7 +102,7 @@ class _BodyEmitter:
         with k.loop(0, steps, carry=[given["a"], given["b"]]) as loop:
             a, b = loop.values
             self._step(a, b)
-            loop.next = [k.gep(a, _ROW_BYTES), k.gep(b, k.mul(given["b_step"], UNIT_STEPS))]
+            loop.next = [k.gep(a, UNIT_ROW_BYTES), k.gep(b, k.mul(given["b_step"], UNIT_STEPS))]
         self._each_of_c("tilestored64")
 
     def configure(self) -> None:
@@ -125,7 +111,7 @@ class _BodyEmitter:
         rows = self._parts(given["rows"], len(self._below))
         columns = [k.mul(part, _SUM_BYTES) for part in self._parts(given["columns"], len(self._beside))]
         of_c = {self._c(row, column): (rows[row], columns[column]) for row in self._below for column in self._beside}
-        of_a = {_A + row: (rows[row], k.const(I64, _ROW_BYTES)) for row in self._below}
+        of_a = {_A + row: (rows[row], k.const(I64, UNIT_ROW_BYTES)) for row in self._below}
         of_b = {_B + column: (k.const(I64, UNIT_STEPS), columns[column]) for column in self._beside}
         place = k.alloca(I8, _CONFIGURATION_BYTES, align=CACHE_LINE)
         k.memset(place, 0, _CONFIGURATION_BYTES)
@@ -151,14 +137,14 @@ class _BodyEmitter:
         for row in self._below:
             place = k.gep(given["c"], k.mul(given["c_row"], row * UNIT_ROWS))
             for column in self._beside:
-                part = k.gep(place, column * _ROW_BYTES)
+                part = k.gep(place, column * UNIT_ROW_BYTES)
                 k.call(f"llvm.x86.{instruction}", [self._number(self._c(row, column)), part, given["c_row"]])
 
     def _step(self, a: Value, b: Value) -> None:
         """The products of one tile along K."""
         k, given = self._k, self._k.parameters
         for column in self._beside:
-            self._load(_B + column, k.gep(b, column * _ROW_BYTES), given["b_step"])
+            self._load(_B + column, k.gep(b, column * UNIT_ROW_BYTES), given["b_step"])
         for row in self._below:
             self._load(_A + row, k.gep(a, k.mul(given["a_row"], row * UNIT_ROWS)), given["a_row"])
             for column in self._beside:

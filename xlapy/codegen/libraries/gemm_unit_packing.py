@@ -21,11 +21,9 @@ from functools import partial
 
 from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_packing import PACK_PARAMETERS
-from xlapy.codegen.libraries.gemm_types import GemmType
-from xlapy.codegen.libraries.gemm_unit import UNIT_ROWS, UNIT_STEPS
+from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS, GemmType
 from xlapy.codegen.register_transpose import transposed
 
-_LINE_BYTES = 64
 _GROUPS = I32.with_lanes(UNIT_STEPS)
 """A line: a group of elements along K in each lane."""
 
@@ -52,8 +50,9 @@ class _Packing(ABC):
         self._kind = kind
         self._columns = columns
         self._element_bytes = kind.element.bytes
-        self._line = _LINE_BYTES // self._element_bytes
+        self._line = UNIT_ROW_BYTES // self._element_bytes
         """Elements of a line along K."""
+        self._raw_line = kind.element.with_lanes(self._line)
         depth = k.parameters["depth"]
         self._lines = k.lshr(k.add(depth, self._line - 1), self._line.bit_length() - 1)
         self._whole_groups = k.lshr(depth, kind.pair_bits)
@@ -97,8 +96,8 @@ class _Packing(ABC):
         k = self._k
         first = k.mul(line, self._line)
         left = k.select(k.compare("lt", position, k.parameters["valid"]), k.sub(k.parameters["depth"], first), 0)
-        raw = self._kind.element.with_lanes(self._line)
-        return k.bitcast(k.masked_load(self._source(position, first), raw, k.first_lanes(left, self._line)), _GROUPS)
+        mask = k.first_lanes(left, self._line)
+        return k.bitcast(k.masked_load(self._source(position, first), self._raw_line, mask), _GROUPS)
 
     def _groups_across(self, first: Value, group: Value, lanes: int, *, may_end: bool) -> list[Value]:
         """The groups at one place along K of so many neighbours across the strip, with zeros for what it does not have.
@@ -128,9 +127,10 @@ class _Rows(_Packing):
         with k.loop(0, k.parameters["valid"]) as row:
             source, goal = self._source(row.index, k.const(I64, 0)), self._place(row.index, k.const(I64, 0))
             with k.loop(0, whole) as line:
-                k.store(k.gep(goal, line.index, _LINE_BYTES), k.load(k.gep(source, line.index, _LINE_BYTES), _GROUPS))
+                raw = k.load(k.gep(source, line.index, UNIT_ROW_BYTES), self._raw_line)
+                k.store(k.gep(goal, line.index, UNIT_ROW_BYTES), k.bitcast(raw, _GROUPS))
             with k.loop(whole, self._lines) as line:
-                k.store(k.gep(goal, line.index, _LINE_BYTES), self._line_along(row.index, line.index))
+                k.store(k.gep(goal, line.index, UNIT_ROW_BYTES), self._line_along(row.index, line.index))
 
     def _across(self) -> None:
         """Blocks of 16 rows by a line along K, turned round."""
@@ -138,7 +138,6 @@ class _Rows(_Packing):
         with k.loop(0, k.parameters["valid"], UNIT_ROWS) as first, k.loop(0, self._lines) as line:
             start = k.mul(line.index, UNIT_STEPS)
             is_whole = k.compare("le", k.add(start, UNIT_STEPS), self._whole_groups)
-
             of_block = (first.index, start)
             whole, end = (partial(self._block, *of_block, may_end=may_end) for may_end in (False, True))
             rows = k.if_else(is_whole, whole, end)

@@ -7,15 +7,13 @@ follow each other along K. So strips are written piece by piece, of all rows, an
 from __future__ import annotations
 
 from xlapy.codegen.ir import I8, I64, PTR, IRType, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_problem import row_pitch
+from xlapy.codegen.libraries.gemm_problem import packed_steps, row_pitch
 from xlapy.codegen.libraries.gemm_tile import TileShape
-from xlapy.codegen.libraries.gemm_types import GemmType
-from xlapy.codegen.libraries.gemm_unit import UNIT_STEPS
+from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, GemmType
 from xlapy.codegen.libraries.gemm_windows import Spot, WindowPacking
 from xlapy.hlo.matrix_products import SPACES
 
-_LINE_BYTES = 64
-_LINE: IRType = I8.with_lanes(_LINE_BYTES)
+_LINE: IRType = I8.with_lanes(UNIT_ROW_BYTES)
 _ROWS: IRType = I64.with_lanes(8)
 
 
@@ -24,15 +22,14 @@ class UnitWindowPacking(WindowPacking):
 
     def __init__(self, k: KernelBuilder, kind: GemmType, shape: TileShape, prefix: str) -> None:
         super().__init__(k, kind, shape, prefix)
-        groups = k.lshr(k.add(k.parameters["depth"], kind.pair - 1), kind.pair_bits)
-        self._groups = k.and_(k.add(groups, UNIT_STEPS - 1), -UNIT_STEPS)
+        self._groups = packed_steps(k, kind, k.parameters["depth"])
         self._pitch = row_pitch(k, self._groups, kind.packed.bytes)
 
     def emit(self) -> None:
         k, given = self._k, self._k.parameters
-        spots, sources = k.alloca(I64, self._width * (1 + SPACES), align=_LINE_BYTES), k.alloca(I64, self._width)
+        spots, sources = k.alloca(I64, self._width * (1 + SPACES), align=UNIT_ROW_BYTES), k.alloca(I64, self._width)
         end = k.mul(given["depth"], self._kind.element.bytes)
-        is_missing = k.first_lanes(k.sub(k.mul(self._groups, self._kind.packed.bytes), end), _LINE_BYTES)
+        is_missing = k.first_lanes(k.sub(k.mul(self._groups, self._kind.packed.bytes), end), UNIT_ROW_BYTES)
         with k.loop(0, given["valid"]) as row:
             spot = self._spot("row", self._digits("row", k.add(given["first"], row.index)))
             for number, value in enumerate((self._offset(spot), *spot.places)):
@@ -63,12 +60,12 @@ class UnitWindowPacking(WindowPacking):
     def _copy(self, sources: Value, done: Value, size: Value) -> None:
         """Copies `size` bytes of each row to where `done` bytes of it are."""
         k = self._k
-        whole = k.and_(size, -_LINE_BYTES)
-        is_left = k.first_lanes(k.sub(size, whole), _LINE_BYTES)
+        whole = k.and_(size, -UNIT_ROW_BYTES)
+        is_left = k.first_lanes(k.sub(size, whole), UNIT_ROW_BYTES)
         with k.loop(0, k.parameters["valid"]) as row:
             source = k.load(k.gep(sources, row.index, I64.bytes), PTR)
             goal = k.gep(self._place_of(row.index), done)
-            with k.loop(0, whole, _LINE_BYTES) as line:
+            with k.loop(0, whole, UNIT_ROW_BYTES) as line:
                 k.store(k.gep(goal, line.index), k.load(k.gep(source, line.index), _LINE))
             with k.if_(k.compare("lt", whole, size)):
                 rest = k.masked_load(k.gep(source, whole), _LINE, is_left)

@@ -56,8 +56,8 @@ def call_of_runs(
     size = root.shape.bytes if root.shape.is_array else 0
     if not LEAST_BYTES <= size < streamed_bytes(target):
         return None
-    pieces = moved_runs(root, is_input)
-    if pieces is None or len(pieces) > MOST_PIECES:
+    pieces = moved_runs(root, is_input, MOST_PIECES)
+    if pieces is None:
         return None
     width = size // root.shape.size
     found = [_levels(piece, width) for piece in pieces]
@@ -81,16 +81,12 @@ def call_of_runs(
 
 def _levels(piece: Piece, width: int) -> tuple[Level, Level, Level] | None:
     """Two digits of the number of a unit and the runs of a row, in bytes; None if they have more."""
-    levels = [Level(count, source * width, result * width) for count, source, result in map(_facts, piece.levels)]
+    levels = [Level(level.count, level.source_step * width, level.result_step * width) for level in piece.levels]
     alone = Level(1, 0, 0)
     if not levels or levels[-1].count * piece.run * width > MOST_ROW_BYTES:
         levels.append(alone)
     levels = [alone] * (3 - len(levels)) + levels
     return (levels[0], levels[1], levels[2]) if len(levels) == 3 else None
-
-
-def _facts(level: Level) -> tuple[int, int, int]:
-    return level.count, level.source_step, level.result_step
 
 
 def emit_runs(target: Target) -> Module:
