@@ -23,6 +23,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import (
     COPYING_PARAMETERS,
+    PREPARED_ROWS_OF_GROUP,
     PREPARING_PARAMETERS,
     ROWS_OF_GROUP,
     STEPS_OF_GROUP,
@@ -265,7 +266,7 @@ class GemmBlocks(GemmCuts):
         return k.and_(copies, k.and_(has_room, is_high))
 
     def _rows_of_preparing_tile(self, k: KernelBuilder, depth: Value) -> Value:
-        return k.mul(ceil_div(k, depth, STEPS_OF_GROUP), ROWS_OF_GROUP)
+        return k.mul(ceil_div(k, depth, STEPS_OF_GROUP), PREPARED_ROWS_OF_GROUP)
 
     def _rows_of_a(self, k: KernelBuilder, problem: RecordValue, place: Value, depth: Value) -> _RowsOfA:
         """A's part of a chunk, which begins at `place`: as it lies, or copied so that no row is in another's way."""
@@ -394,7 +395,7 @@ class GemmBlocks(GemmCuts):
             goal_row=goal_row,
             later=k.select(fetches, strip.next_b, strip.b),
             later_step=later_step,
-            later_tile=k.mul(ceil_div(k, strip.depth, STEPS_OF_GROUP), later_step),
+            later_tile=k.mul(k.mul(ceil_div(k, strip.depth, STEPS_OF_GROUP), ROWS_OF_GROUP), later_step),
             first_row=k.mul(k.sdiv(strip.column, problem["strip_columns"]), problem["rows"]),
         )
 

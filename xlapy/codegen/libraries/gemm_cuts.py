@@ -18,14 +18,14 @@ from xlapy.codegen.libraries.gemm_problem import (
     round_up,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_tile import ROWS_OF_GROUP, STEPS_OF_GROUP, TileShape
+from xlapy.codegen.libraries.gemm_tile import PREPARED_ROWS_OF_GROUP, STEPS_OF_GROUP, TileShape
 from xlapy.codegen.libraries.gemm_types import UNIT_STEPS
 
 _WIDE_BLOCKS = ((BLOCK_COLUMNS, 8), (512, 8), (1024, 16))
 """Columns of a block, and how many blocks there must be even then if each copies rows of A: the widest wins. At 1024
 columns a product of 2048 by 2048 copies A half as often (3 % faster)."""
 
-TILES_THAT_PREPARE = STEPS_OF_GROUP // ROWS_OF_GROUP + 2
+TILES_THAT_PREPARE = STEPS_OF_GROUP // PREPARED_ROWS_OF_GROUP + 2
 """So many tiles below one another pack all rows of the strip of B beside theirs, besides the first, which may have to
 copy its own, and the last, which may be lower. A tile that copies takes twice as long as others (with this, 1024 by
 1024 takes 0.95 of the time)."""

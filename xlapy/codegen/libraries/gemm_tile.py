@@ -41,15 +41,16 @@ PRODUCT_PARAMETERS = [
 _FETCHED = [("goal", PTR), ("goal_row", I64), ("later", PTR), ("later_step", I64)]
 TILE_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("runs", I64), ("a_run", I64)]
 COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("packed", PTR)]
-"""Every `STEPS_OF_GROUP` steps a row is fetched that will be written, from `goal` on: of C, or of what is made of it
-later if C is a buffer. So is one of B for other tiles, from `later` on. `packed` has room for the strip of B."""
+"""Every `STEPS_OF_GROUP` steps `ROWS_OF_GROUP` rows are fetched that will be written, from `goal` on: of C, or of what
+is made of it later if C is a buffer. So are as many of B for other tiles, from `later` on. `packed` has room for the
+strip of B."""
 
 PREPARING_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("packed", PTR), ("first", I64)]
 """A preparing tile packs rows of the strip of B beside its own, which begins at `later`, from row `first` on:
-`ROWS_OF_GROUP` every `STEPS_OF_GROUP` steps, up to the last one."""
+`PREPARED_ROWS_OF_GROUP` every `STEPS_OF_GROUP` steps, up to the last one."""
 
-ROWS_OF_GROUP = 2
-_GROUPS_AHEAD = 4
+PREPARED_ROWS_OF_GROUP = 4
+_GROUPS_AHEAD = 2
 """How early those are fetched. They come from afar, and what the processor looks ahead is shorter than that takes."""
 
 _STEPS_AHEAD = 32
@@ -57,13 +58,22 @@ _STEPS_AHEAD = 32
 the processor does not foresee them, and in the first level of the caches those a power of two apart would be in each
 other's way."""
 
+_STEPS_OF_TURN = 8
+_LEAST_STEPS_OF_TURNS = 128
+_MOST_REGISTERS_FOR_TURNS = 16
+"""Of the loop where most of a large product is computed, and of such a product. What else a loop does takes the place
+of multiply-adds in a core that has another thread to serve: so, and with groups twice as long, 512 by 512 takes 0.85 of
+the time then on a Zen 3, and the same as before where the core has nothing else to do. With 64 steps tiles end too soon
+(3136 by 256: 1.04). Where there are many registers a loop's own instructions count less."""
+
 _STREAMED_ROWS = 2
 _STREAMED_ROWS_OF_SHORT_VECTORS = 4
 """Products with up to so many (real) rows are streamed (`gemm_vector`) if B comes from memory. With more rows sums in
 registers are worth more than long runs of B, if each piece of it is some lines long: 4096 by 1024, tiles take 0.8 of
 the time for 4 rows, 0.4 for 8; with vectors half as long 1.1 for 4."""
 
-STEPS_OF_GROUP = 16
+STEPS_OF_GROUP = 32
+ROWS_OF_GROUP = 2
 """How slowly the rows of C are fetched, and those of B that are for later. All at once they would keep the operands
 waiting (10 % slower)."""
 
@@ -202,6 +212,16 @@ def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, 
         _TileEmitter(k, target, kind, shape, tile).emit()
 
 
+class _Walk(Record):
+    """A way through the operands: bytes from step to step, and from row to row of A, where these are known."""
+
+    a_step: Value | int
+    b_step: Value | int
+    a_row: int | None = None
+    turn: int = 1
+    """Steps at a turn of a loop; several where the bytes are known."""
+
+
 class _TileEmitter:
     def __init__(self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
         self._k = k
@@ -212,6 +232,9 @@ class _TileEmitter:
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._vector_bytes = self._vector.lanes * self._vector.bytes
         self._row_bytes = tile.vectors * self._vector_bytes
+        self._strip_bytes = shape.vectors * self._vector_bytes
+        """Of a step of a packed strip of B."""
+        self._element_bytes = kind.packed.bytes * kind.parts
         self._mask = self._edge_mask() if tile.is_edge else None
 
     def emit(self) -> None:
@@ -220,26 +243,62 @@ class _TileEmitter:
         self._store(self._sums(k.if_else(accumulates, self._old_sums, self._zeros)))
 
     def _sums(self, initial: Sequence[Value]) -> list[Value]:
-        """The products along K added to `initial`, vector by vector of each row; a few steps at a time, between which
-        it is decided what to fetch for later."""
+        """The products along K added to `initial`, vector by vector of each row: several steps at a turn where rows of
+        B follow each other, and the elements of a row of A, or packed rows of it at each step."""
+        k, given, element = self._k, self._k.parameters, self._element_bytes
+        any_walk = _Walk(given["a_step"], given["b_step"])
+        if not self._makes_turns:
+            return self._sums_on(any_walk, initial)
+        row = _Walk(element, self._strip_bytes, turn=_STEPS_OF_TURN)
+        packed = replaced(row, a_step=self._shape.rows * self._kind.packed.bytes, a_row=element)
+        pays = k.compare("ge", given["depth"], _LEAST_STEPS_OF_TURNS)
+        pays = k.and_(pays, k.compare("eq", given["b_step"], row.b_step))
+        is_row = k.and_(pays, k.compare("eq", given["a_step"], row.a_step))
+        is_packed = k.and_(pays, k.compare("eq", given["a_step"], packed.a_step))
+        is_packed = k.and_(is_packed, k.compare("eq", given["a_row"], element))
+
+        def by_steps() -> list[Value]:
+            return k.if_else(
+                is_packed, lambda: self._sums_on(packed, initial), lambda: self._sums_on(any_walk, initial)
+            )
+
+        return k.if_else(is_row, lambda: self._sums_on(row, initial), by_steps)
+
+    @property
+    def _makes_turns(self) -> bool:
+        """Whether most of a large product is computed by this tile, and several steps at a turn do it good. Without one
+        instruction for a multiplication and an addition, as for integers, LLVM puts sums in another order, for which
+        registers do not suffice."""
+        is_highest = self._tile.rows == self._shape.rows and self._tile.vectors == self._shape.vectors
+        is_usual = is_highest and not (self._tile.is_edge or self._tile.copies)
+        has_fma = self._target.has_fma and self._kind.accumulator.is_float
+        return is_usual and has_fma and self._shape.registers <= _MOST_REGISTERS_FOR_TURNS
+
+    def _sums_on(self, walk: _Walk, initial: Sequence[Value]) -> list[Value]:
+        """The sums, on one way through the operands; a few steps at a time, between which it is decided what to fetch
+        for later."""
         k, given = self._k, self._k.parameters
-        depth, strip_bytes = given["depth"], self._shape.vectors * self._vector_bytes
+        depth = given["depth"]
         groups = k.lshr(k.add(depth, STEPS_OF_GROUP - 1), STEPS_OF_GROUP.bit_length() - 1)
         if self._has_runs:
             groups = k.mul(groups, given["runs"])
         places = [given["a"], given["b"], given["goal"], given["later"]]
         with k.loop(0, groups, carry=[depth, *places, *initial]) as group:
             left, a, b, written, later, *sums = group.values
-            self._prefetch(written, for_writing=True)
+            for _ in range(ROWS_OF_GROUP):
+                self._prefetch(written, for_writing=True)
+                written = k.gep(written, given["goal_row"])
             if self._tile.prepares:
                 self._prepare(group.index)
             else:
-                self._prefetch(later, level=2)
+                for _ in range(ROWS_OF_GROUP):
+                    self._prefetch(later, level=2)
+                    later = k.gep(later, given["later_step"])
             steps = k.smin(left, STEPS_OF_GROUP)
-            copy = k.gep(given["packed"], k.mul(k.sub(depth, left), strip_bytes)) if self._tile.copies else None
-            a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(left), copy, sums)
+            copy = k.gep(given["packed"], k.mul(k.sub(depth, left), self._strip_bytes)) if self._tile.copies else None
+            a, b, *sums = self._sums_of_group(walk, steps, a, b, self._distance_ahead(left), copy, sums)
             left, a = self._behind_group(k.sub(left, STEPS_OF_GROUP), a)
-            group.next = [left, a, b, k.gep(written, given["goal_row"]), k.gep(later, given["later_step"]), *sums]
+            group.next = [left, a, b, written, later, *sums]
         return group.results[5:]
 
     @property
@@ -250,14 +309,15 @@ class _TileEmitter:
         """Packs the rows of the strip beside that are a group's part, and fetches those of a later group."""
         k, given = self._k, self._k.parameters
         next_strip, b_step, last = given["later"], given["later_step"], k.sub(given["depth"], 1)
-        first = k.add(given["first"], k.mul(group, ROWS_OF_GROUP))
-        for number in range(ROWS_OF_GROUP):
-            fetched = k.add(first, _GROUPS_AHEAD * ROWS_OF_GROUP + number)
+        first = k.add(given["first"], k.mul(group, PREPARED_ROWS_OF_GROUP))
+        for number in range(PREPARED_ROWS_OF_GROUP):
+            fetched = k.add(first, _GROUPS_AHEAD * PREPARED_ROWS_OF_GROUP + number)
             self._prefetch(k.gep(next_strip, k.mul(fetched, b_step)), level=2)
-        for number in range(ROWS_OF_GROUP):
+        for number in range(PREPARED_ROWS_OF_GROUP):
             row = k.smin(k.add(first, number), last)
             place = k.gep(next_strip, k.mul(row, b_step))
-            self._copy(given["packed"], row, [self._load_b(place, index) for index in range(self._tile.vectors)])
+            packed = k.gep(given["packed"], k.mul(row, self._strip_bytes))
+            self._copy(packed, [self._load_b(place, index) for index in range(self._tile.vectors)])
 
     def _behind_group(self, left: Value, a: Value) -> tuple[Value, Value]:
         """Steps that are left and the place in A: those of the next run, if this one is over."""
@@ -269,21 +329,45 @@ class _TileEmitter:
         return k.select(ends, given["depth"], left), k.gep(a, k.select(ends, to_next_run, 0))
 
     def _sums_of_group(
-        self, steps: Value, a: Value, b: Value, ahead: Value, copy: Value | None, initial: Sequence[Value]
+        self, walk: _Walk, steps: Value, a: Value, b: Value, ahead: Value, copy: Value | None, initial: Sequence[Value]
     ) -> list[Value]:
         """The same along a few steps, behind the row of A where they end. Rows of B go to `copy`, if there is one, and
         those that lie `ahead` are fetched if they may be far away."""
         k = self._k
-        a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
-        with k.loop(0, steps, carry=[a, b, *initial]) as loop:
+        done: Value | int = 0
+        if isinstance(walk.a_step, int) and isinstance(walk.b_step, int):
+            done = k.and_(steps, -walk.turn)
+            with k.loop(0, done, walk.turn, carry=[a, b, *initial]) as turns:
+                a, b, *sums = turns.values
+                for step in range(walk.turn):
+                    row = k.gep(b, step * walk.b_step)
+                    sums = self._sums_of_step(walk, k.gep(a, step * walk.a_step), row, ahead, None, sums)
+                turns.next = [k.gep(a, walk.turn * walk.a_step), k.gep(b, walk.turn * walk.b_step), *sums]
+            a, b, *initial = turns.results
+        with k.loop(done, steps, carry=[a, b, *initial]) as loop:
             a, b, *sums = loop.values
-            if self._may_read_b_from_afar:
-                self._prefetch(k.gep(b, ahead), level=2)
-            vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
-            if copy is not None:
-                self._copy(copy, loop.index, vectors)
-            loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
+            packed = k.gep(copy, k.mul(loop.index, self._strip_bytes)) if copy is not None else None
+            sums = self._sums_of_step(walk, a, b, ahead, packed, sums)
+            loop.next = [k.gep(a, walk.a_step), k.gep(b, walk.b_step), *sums]
         return loop.results
+
+    def _sums_of_step(
+        self, walk: _Walk, a: Value, b: Value, ahead: Value, packed: Value | None, sums: Sequence[Value]
+    ) -> list[Value]:
+        """The sums with one row of B, multiplied, added; the row is copied to `packed`, if there is that."""
+        k = self._k
+        if self._may_read_b_from_afar:
+            self._prefetch(k.gep(b, ahead), level=2)
+        vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
+        if packed is not None:
+            self._copy(packed, vectors)
+        result = []
+        for row in range(self._tile.rows):
+            element = k.splat(k.load(self._a_element(a, row, walk.a_row), self._kind.packed), self._vector.lanes)
+            for column, vector in enumerate(vectors):
+                total = sums[row * self._tile.vectors + column]
+                result.append(self._kind.multiply_add(k, self._target, element, vector, total))
+        return result
 
     @property
     def _may_read_b_from_afar(self) -> bool:
@@ -304,27 +388,15 @@ class _TileEmitter:
         place = self._k.gep(row, CACHE_LINE - 1)
         self._k.prefetch(place, self._row_bytes, level=level, for_writing=for_writing)
 
-    def _copy(self, copy: Value, step: Value, vectors: Sequence[Value]) -> None:
-        k = self._k
-        packed = k.gep(copy, k.mul(step, self._shape.vectors * self._vector_bytes))
+    def _copy(self, packed: Value, vectors: Sequence[Value]) -> None:
         for index, vector in enumerate(vectors):
-            k.store(k.gep(packed, index * self._vector_bytes), vector)
+            self._k.store(self._k.gep(packed, index * self._vector_bytes), vector)
 
-    def _step(self, a: Value, vectors: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
-        """The sums with one row of B, multiplied, added."""
-        k, tile = self._k, self._tile
-        result = []
-        for row in range(tile.rows):
-            element = k.splat(k.load(self._a_element(a, row), self._kind.packed), self._vector.lanes)
-            for column, vector in enumerate(vectors):
-                total = sums[row * tile.vectors + column]
-                result.append(self._kind.multiply_add(k, self._target, element, vector, total))
-        return result
-
-    def _a_element(self, a: Value, row: int) -> Value:
+    def _a_element(self, a: Value, row: int, a_row: int | None) -> Value:
         k = self._k
         whole, part = divmod(row, self._kind.parts)
-        return k.gep(self._a_row(a, whole), part * self._kind.packed.bytes)
+        place = self._a_row(a, whole) if a_row is None else k.gep(a, whole * a_row)
+        return k.gep(place, part * self._kind.packed.bytes)
 
     def _a_row(self, a: Value, row: int) -> Value:
         """Where the row is, as an odd multiple of the stride times a power of two: x86 adds that while it loads.
