@@ -18,18 +18,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import numpy as np
 
 from benchmarks.arguments import positive
-from xlapy.codegen.ir import F32, I64, PTR, KernelBuilder, Module
-from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.libraries.gemm import SIZES, product_function
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import host_target
+from xlapy.report.limits import Probe
 from xlapy_runtime import threads
 from xlapy_runtime.linking import LinkedCode, link
 
@@ -60,12 +60,18 @@ def main() -> None:
         return
     theirs = figures_of_a_numpy_process(options.type, options.threads)
     ours = own_figures(options.type, options.threads)
-    peak = fma_peak() * options.threads * (1 if DTYPES[options.type] in (np.float32, np.complex64) else 0.5)
+    peak = peak_gigaflops(DTYPES[options.type], options.threads)
     print(f"{options.type}, {options.threads} thread(s), peak {peak:.0f} GFLOP/s\n")
     print(f"{'m x n x k':>18} {'GFLOP/s':>8} {'of peak':>8} {'numpy':>8} {'ratio':>6}")
     for shape, own, other in zip(SHAPES, ours, theirs, strict=True):
         label = " x ".join(map(str, shape))
         print(f"{label:>18} {own:8.1f} {own / peak:8.0%} {other:8.1f} {own / other:6.2f}")
+
+
+def peak_gigaflops(dtype: type, num_threads: int) -> float:
+    """What so many threads multiply and add in registers."""
+    with closing(Probe(num_threads)) as probe:
+        return probe.best("f32" if dtype in (np.float32, np.complex64) else "f64") / 1e9
 
 
 def own_figures(name: str, num_threads: int) -> list[float]:
@@ -138,26 +144,6 @@ def best_time(function: Callable[[], object]) -> float:
         function()
         best = min(best, time.perf_counter() - start)
     return best
-
-
-def fma_peak(chains: int = 16, steps: int = 200_000) -> float:
-    """GFLOP/s of f32 multiply-adds of one thread, with as many independent chains as hide their latency."""
-    target = host_target()
-    vector = F32.with_lanes(target.lanes(32))
-    module = Module(has_fma=target.has_fma)
-    with KernelBuilder(module, "peak", [("steps", I64), ("place", PTR)], None) as k:
-        factor = k.load(k.parameters["place"], vector)
-        initial = [k.const(vector, number) for number in range(chains)]
-        with k.loop(0, k.parameters["steps"], carry=initial) as loop:
-            loop.next = [k.muladd(factor, total, factor) for total in loop.values]
-        total = loop.results[0]
-        for other in loop.results[1:]:
-            total = k.add(total, other)
-        k.store(k.parameters["place"], total)
-    code = link([emit_object(module.text(), target)], {}, ["peak"])
-    peak = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(code.address("peak"))
-    place = (ctypes.c_float * vector.lanes)()
-    return steps * chains * vector.lanes * 2 / best_time(lambda: peak(steps, ctypes.addressof(place))) / 1e9
 
 
 if __name__ == "__main__":
