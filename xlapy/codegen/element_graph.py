@@ -337,7 +337,7 @@ def _known_place(graph: ElementGraph, indices: Instruction, index: Index, limit:
 
 @DEMANDS.register("pad")
 def _pad(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
-    """The operand where an element of it lies, else the padding value."""
+    """The operand where an element of it lies, else the padding value: that alone where none can lie."""
     ix, k = graph.ix, graph.k
     operand, padding_value = instruction.operands
     inside: Value | None = None
@@ -347,6 +347,8 @@ def _pad(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
     ):
         moved = ix.add(coordinate, -padding.low)
         size = operand.shape.dims[dim]
+        if moved.lies_outside((size - 1) * (padding.interior + 1) + 1):
+            return Demand([(padding_value, SCALAR)], _sole)
         limits: list[Value] = []
         if padding.interior:
             limits.append(k.compare("ge", _position(ix, moved), 0))

@@ -42,6 +42,10 @@ class Coordinate(NamedTuple):
         """Whether no position can be outside of a dimension of that size."""
         return self.bounds is not None and self.bounds.start >= 0 and self.bounds.stop <= size
 
+    def lies_outside(self, size: int) -> bool:
+        """Whether all positions are outside of a dimension of that size."""
+        return self.bounds is not None and (self.bounds.stop <= 0 or self.bounds.start >= size)
+
 
 class Index(NamedTuple):
     """One coordinate per dimension of an array of `dims`; `linear` is the row-major element number, if known.

@@ -114,6 +114,22 @@ def test_padded_joined_and_turned_rows() -> None:
     check(text)
 
 
+@pytest.mark.parametrize("padding", ["0_1", "1_0", "0_1_1", "-1_1"])
+def test_columns_behind_joined_ones(padding: str) -> None:
+    """A column of padding is none of the columns that are joined."""
+    text = f"""HloModule m
+      ENTRY main {{
+        x = f32[900] parameter(0)
+        y = f32[900] parameter(1)
+        zero = f32[] constant(7)
+        a = f32[900,1] reshape(x)
+        b = f32[900,1] reshape(y)
+        c = f32[900,2] concatenate(a, b), dimensions={{1}}
+        ROOT p = f32[900,{dict.get({"0_1_1": 4, "-1_1": 2}, padding, 3)}] pad(c, zero), padding=0_0x{padding}
+      }}"""
+    check(text)
+
+
 @pytest.mark.parametrize("element_type", ["f32", "f64", "u8", "bf16"])
 def test_matrices_of_joined_columns(element_type: str) -> None:
     """As inverses of matrices of three rows are."""

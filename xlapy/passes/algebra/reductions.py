@@ -12,7 +12,7 @@ from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
-from xlapy.hlo.reshape_groups import pairs_of_wide, reshape_groups
+from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral
@@ -105,15 +105,17 @@ def reduce_of_cut(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
         return None
     if Trait.ELEMENTWISE in x.spec.traits:
         return None
-    sizes = [1] * x.shape.rank
-    for group in reshape_groups(x.shape, cut):
-        if len(group.before) != 1 or len(group.after) > 2 or group.after[0] in d:
+    joined, sizes = [], []
+    for dim, size in enumerate(cut.dims):
+        if dim not in d:
+            joined.append(size)
+            sizes.append(1)
+        elif dim - 1 in d or not joined:
             return None
-        if len(group.after) == 2:
-            if group.after[1] not in d or group.before[0] == x.shape.rank - 1:
-                return None
-            sizes[group.before[0]] = cut.dims[group.after[1]]
-    if sum(size > 1 for size in sizes) != CUT_DIMENSIONS:
+        else:
+            joined[-1] *= size
+            sizes[-1] = size
+    if tuple(joined) != x.shape.dims or sizes[-1] > 1 or sum(size > 1 for size in sizes) != CUT_DIMENSIONS:
         return None
     window = Window(tuple(WindowDimension(size, size) for size in sizes))
     return new.op("reduce-window", [x, y], called=root.called, window=window)
