@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
@@ -151,15 +152,17 @@ class _StreamEmitter:
         self._kind = kind
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._partial = _PartialVectors(k, target, shape)
+        self._vectors_of_line = max(1, CACHE_LINE // (shape.lanes * kind.element.bytes))
         self._rows = rows
         reals = rows * kind.parts
-        least = 2 if shape.registers >= _MANY_REGISTERS else 1
-        self._group = min(max(least, shape.registers // 4 // reals), _MOST_ROWS_OF_B)
+        has_two = shape.registers >= 2 * reals + reals + 2  # factors, sums, and the rows of B themselves
+        self._group = min(max(1 + has_two, shape.registers // 4 // reals), _MOST_ROWS_OF_B)
         self._foresees = reals == 1 and kind.is_packed_in_memory and target.l1_bytes > _LESSER_L1_BYTES
         most_farthest = _FARTHEST_ROWS_OF_B if reals == 1 and not self._foresees else _MOST_ROWS_OF_B
         self._farthest_group = max(self._group, min(shape.registers // 2 // reals, most_farthest))
-        """Packed rows of B that are read side by side: their elements of A are kept in registers. From memory there are
-        more, for it takes no longer then to add them up."""
+        """Packed rows of B that are read side by side: their elements of A are kept in registers. Two at least, if
+        there is room: sums of four rows come and go half as often (4 by 1024 by 1024, AVX2: 0.5 of the time). From
+        memory there are more, for it takes no longer then to add them up."""
         self._numbers = _numbers(k, "rows", rows)
 
     def emit(self) -> None:
@@ -193,12 +196,15 @@ class _StreamEmitter:
         """Adds multiples of the (pairs of) rows `steps` of B to the rows of C; half a pair lacks its second row."""
         k, lanes, columns = self._k, self._vector.lanes, self._k.parameters["columns"]
         factors = [[self._factors(row, step, is_half) for step in steps] for row in range(self._rows)]
-        whole = k.and_(columns, -lanes)
+        whole, lines = k.and_(columns, -lanes), k.and_(columns, -lanes * self._vectors_of_line)
 
         def vectors(fetches: bool) -> None:
-            with k.loop(0, whole, lanes) as column:
+            with k.loop(0, lines, lanes * self._vectors_of_line) as line:
                 if fetches:
-                    self._fetch_later(steps, column.index)
+                    self._fetch_later(steps, line.index)
+                for number in range(self._vectors_of_line):
+                    self._add_vectors(factors, steps, k.add(line.index, number * lanes), None, is_half)
+            with k.loop(lines, whole, lanes) as column:
                 self._add_vectors(factors, steps, column.index, None, is_half)
 
         k.if_else(is_far, functools.partial(vectors, True), functools.partial(vectors, False))
@@ -211,7 +217,7 @@ class _StreamEmitter:
         for step in steps:
             later = k.mul(k.parameters["b_step"], k.add(step, len(steps) * kind.pair))
             place = k.gep(k.gep(k.parameters["b"], later), column, kind.element.bytes)
-            k.prefetch(place, self._vector.lanes * kind.element.bytes, level=2)
+            k.prefetch(place, CACHE_LINE, level=2)
 
     def _factors(self, row: int, step: Value, is_half: bool) -> list[Value]:
         """What to multiply the pieces of a row of B with: one vector, or two for a complex element of A."""
