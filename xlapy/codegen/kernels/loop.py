@@ -74,6 +74,7 @@ class LoopPlan(Record):
     is_plain: bool = False  # LLVM would try hard for nothing
     asks_ahead: bool = True  # what will be read is fetched
     joins: bool = False  # the roots are the columns of one result
+    is_repeated: bool = False  # by a loop of the program
 
     @property
     def fills_vectors(self) -> bool:
@@ -143,6 +144,7 @@ def plan_loop(
         is_plain=is_one_block and is_block_of_functions(instructions, computed, target),
         asks_ahead=not (is_linear and _comes_unasked(instructions, inputs, shape, target)),
         joins=joins,
+        is_repeated=not runs_once,
     )
 
 
@@ -342,7 +344,7 @@ def _inside_of_line(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> rang
     """The elements of an array of one dimension that no end of what is padded or joined is among, in whole vectors."""
     if plan.shape.rank != 1 or plan.is_quick or plan.lanes == 1:
         return None
-    inside = interior_of(plan.roots, arrays.__contains__, plan.lanes).get(0)
+    inside = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated).get(0)
     if inside is None:
         return None
     start, stop = -(-inside.start // plan.lanes) * plan.lanes, inside.stop // plan.lanes * plan.lanes
@@ -377,7 +379,7 @@ def _by_rows(
 ) -> None:
     """The loop over rows."""
     parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
-    interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
+    interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated) if parts_pay else {}
     streams, shape = plan.streaming and not in_place, plan.shape
     walk = plan.walk if streams and not interior else RowWalk.as_they_lie(shape)
     if streams:

@@ -23,16 +23,19 @@ from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Shape
 
 LEAST_BYTES = 64 * 1024  # of a result: less is not worth code for rows and parts of several kinds
+LEAST_REPEATED_BYTES = 1024  # of one that a loop of the program computes again and again
 
 Interior = Mapping[int, range]
 """Where in each dimension there are elements of what is padded, and of the same operands of what is joined."""
 
 
-def interior_of(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int) -> Interior:
+def interior_of(
+    roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int, *, repeated: bool = False
+) -> Interior:
     """Where all that is padded has elements, and all that is joined those of one operand, the longest such part of each
     dimension; nothing if that is nowhere, or no vector fits in."""
     shape = roots[0].shape
-    if shape.bytes < LEAST_BYTES:
+    if shape.bytes < (LEAST_REPEATED_BYTES if repeated else LEAST_BYTES):
         return {}
     interior: dict[int, range] = {}
     borders: dict[int, set[int]] = {}
