@@ -51,7 +51,7 @@ LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long 
 LONG_STEP = 40  # instructions of a step, of which LLVM should not be given four copies for rows in parts
 FEW_STEPS_BYTES = 1 << 10  # of a native vector for each step: as few steps that are so long, of a loop that runs once
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
-LEAST_MOVED = 8  # where nothing is computed
+LEAST_MOVED = 8  # where nothing is computed, or only what processors do with narrow ones
 SHORT_ROW = 4  # vectors in a row: with fewer, what is known of it takes as long to find out as what is done
 MANY_ROWS = 256  # for which loops over planes of them are worth their code
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -110,7 +110,8 @@ def plan_loop(
     calls = any(region_functions(instruction) for instruction in instructions)
     work = shape.size * work_per_element(instructions) * widest_register(instructions) // 32
     is_tiny = runs_once and not calls and work <= QUICK_WORK
-    least = LEAST_MOVED if all(inputs(i) or _moves_neighbours(i) for i in instructions) else LEAST_COMPUTED
+    is_narrow = all(inputs(i) or _moves_neighbours(i) or _stays_narrow(i) for i in instructions)
+    least = LEAST_MOVED if is_narrow else LEAST_COMPUTED
     computed = [instruction for instruction in instructions if not inputs(instruction)]
     vectors = 1 if is_tiny or joins else _vectors_per_step(computed, shape.size, extent, target)
     widest = widest_lanes(instructions, target, vectors, least_bits=least)
@@ -259,6 +260,18 @@ def _moves_neighbours(instruction: Instruction) -> bool:
     if instruction.opcode == "slice":
         return all(part.stride == 1 for part in instruction.attributes["dimensions"])
     return instruction.opcode in ("reverse", "copy")
+
+
+def _stays_narrow(instruction: Instruction) -> bool:
+    """Processors do that with many narrow integers at a time, and nobody counts lanes meanwhile."""
+    if instruction.opcode in ("constant", "broadcast"):
+        return not any(operand.shape.rank for operand in instruction.operands)
+    return instruction.opcode in _NARROW
+
+
+_NARROW = frozenset(
+    {"add", "subtract", "minimum", "maximum", "and", "or", "xor", "not", "compare", "select", "convert"}
+)
 
 
 def widest_lanes(
