@@ -32,6 +32,7 @@ from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
+from xlapy.passes.paired_steps import PairedSteps
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
@@ -63,6 +64,7 @@ PASSES: list[type[Pass]] = [
     LoopFusion,
     LoopPacking,
     LoopUnrolling,
+    PairedSteps,
     ProductEpilogues,
     RangeFolding,
     RegionDeduplication,

@@ -33,6 +33,7 @@ from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
+from xlapy.passes.paired_steps import PairedSteps
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
@@ -102,6 +103,8 @@ ORDER = (
     Order(LoopFusion, RowBlocking, "which values are read by one kernel only is known once there are kernels"),
     Order(RowBlocking, ProductEpilogues, "a product that takes something along is no longer one of a block"),
     Order(RowBlocking, CopyInsertion, "a product makes an element of a loop's state anew"),
+    Order(ProductEpilogues, PairedSteps, "which kernels could write where they read is known once all are there"),
+    Order(PairedSteps, CopyInsertion, "a step that is followed by another has no place to write to"),
     Order(ProductEpilogues, CopyInsertion, "a product makes an element of a loop's state anew"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
     Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
@@ -195,6 +198,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         TwoStepFolds(options.limits),
         RowBlocking(),
         ProductEpilogues(options.limits),
+        PairedSteps(),
         Dce(),
         CopyInsertion(),
     )

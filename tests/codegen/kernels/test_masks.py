@@ -80,3 +80,40 @@ def test_lanes_are_picked_where_masks_are_parts_of_vectors(target: str, is_gathe
     """Others gather them in one go, or one by one anyway."""
     lowered = lower(parse(_sparse("f32", 2)), CompileOptions(), reference_target(target), Watch(), Timings())
     assert ("masked.gather" in "".join(lowered.emitted.kernels)) is is_gathered
+
+
+NARROW = """HloModule narrow
+  ENTRY e { x = u8[300,400] parameter(0)  y = u8[300,400] parameter(1)
+    less = pred[300,400] compare(x, y), direction=LT
+    same = pred[300,400] compare(x, y), direction=EQ
+    either = pred[300,400] or(less, same)
+    sum = u8[300,400] add(x, y)
+    ROOT s = u8[300,400] select(either, sum, x) }
+"""
+RING = """HloModule ring
+  ENTRY e { x = u8[300,400] parameter(0)
+    last = u8[300,1] slice(x), slice={[0:300], [399:400]}  others = u8[300,399] slice(x), slice={[0:300], [0:399]}
+    before = u8[300,400] concatenate(last, others), dimensions={1}
+    ROOT s = u8[300,400] minimum(x, before) }
+"""
+
+
+def _avx2_kernels(text: str) -> str:
+    lowered = lower(parse(text), CompileOptions(), reference_target("avx2"), Watch(), Timings())
+    (kernels,) = lowered.emitted.kernels
+    return str(kernels)
+
+
+def test_narrow_elements_fill_a_vector() -> None:
+    assert "icmp ult <32 x i8>" in _avx2_kernels(NARROW)
+
+
+def test_ends_of_narrow_rows_are_taken_one_by_one_without_masks() -> None:
+    assert "masked.load" not in _avx2_kernels(RING)
+
+
+@pytest.mark.parametrize("text", [NARROW, RING], ids=["narrow", "ring"])
+def test_narrow_results_are_right(text: str) -> None:
+    arrays = [np.random.default_rng(number).integers(0, 256, (300, 400)).astype(np.uint8) for number in range(2)]
+    arrays = arrays[: len(parse(text).entry.parameters)]
+    np.testing.assert_array_equal(xlapy.compile(text)(*arrays), xlapy.evaluate(text, *arrays))

@@ -213,6 +213,15 @@ def test_only_the_edges_of_what_is_turned_round_are_asked() -> None:
     assert interior_of([root], lambda i: i.opcode == "parameter", 16) == {0: range(1, 200), 1: range(1, 297)}
 
 
+def test_small_arrays_have_parts_in_loops() -> None:
+    """What runs once is computed as soon as code for several parts is there."""
+    builder = XlaBuilder("ring")
+    x = builder.parameter(0, Shape.array("f32", (256,)))
+    root = builder.build(rolled(x, 1, 0) + x).module.entry.root
+    assert interior_of([root], lambda i: i.opcode == "parameter", 16) == {}
+    assert interior_of([root], lambda i: i.opcode == "parameter", 16, repeated=True) == {0: range(1, 256)}
+
+
 def test_the_longer_part_is_inside() -> None:
     builder = XlaBuilder("parts")
     x = builder.parameter(0, Shape.array("f32", (200, 300)))

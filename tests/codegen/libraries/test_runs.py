@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import xlapy
-from xlapy.codegen.libraries.runs import LEAST_BYTES, LEAST_RUN_BYTES
+from xlapy.codegen.arrays import FETCHED_AHEAD
+from xlapy.codegen.libraries.runs import LEAST_BYTES, LEAST_RUN_BYTES, PIECE, call_of_runs
+from xlapy.codegen.target import host_target
 from xlapy.hlo.moved_runs import Level, moved_runs
 from xlapy.hlo.text import parse
 
@@ -69,6 +71,16 @@ def test_short_runs_and_small_arrays_have_kernels(columns: int, rows: int, is_ca
     text = f"""ENTRY e {{ x = f32[{rows},64] parameter(0)
         ROOT s = f32[{rows},{columns}] slice(x), slice={{[0:{rows}], [0:{columns}]}} }}"""
     assert ("copy_runs" in xlapy.compile(text).llvm_ir()) == is_called
+
+
+def test_what_comes_next_is_fetched_where_the_rows_between_are_left_out() -> None:
+    """Two rows of which one is read are one step: so many steps ahead, that what is fetched is some kilobytes away."""
+    text = "ENTRY e { x = f32[64,256] parameter(0) ROOT s = f32[32,256] slice(x), slice={[0:64:2], [0:256]} }"
+    root = parse(text).entry.root
+    called = call_of_runs(root, (root.operands[0],), lambda i: i.opcode == "parameter", host_target())
+    assert called is not None
+    piece = dict(zip(PIECE, called.call.numbers[2:], strict=True))
+    assert piece["ahead"] == FETCHED_AHEAD // 1024 * 2048
 
 
 def test_pieces() -> None:

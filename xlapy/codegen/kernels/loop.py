@@ -51,7 +51,7 @@ LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long 
 LONG_STEP = 40  # instructions of a step, of which LLVM should not be given four copies for rows in parts
 FEW_STEPS_BYTES = 1 << 10  # of a native vector for each step: as few steps that are so long, of a loop that runs once
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
-LEAST_MOVED = 8  # where nothing is computed
+LEAST_MOVED = 8  # where nothing is computed, or only what processors do with narrow ones
 SHORT_ROW = 4  # vectors in a row: with fewer, what is known of it takes as long to find out as what is done
 MANY_ROWS = 256  # for which loops over planes of them are worth their code
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -74,6 +74,7 @@ class LoopPlan(Record):
     is_plain: bool = False  # LLVM would try hard for nothing
     asks_ahead: bool = True  # what will be read is fetched
     joins: bool = False  # the roots are the columns of one result
+    is_repeated: bool = False  # by a loop of the program
 
     @property
     def fills_vectors(self) -> bool:
@@ -109,7 +110,8 @@ def plan_loop(
     calls = any(region_functions(instruction) for instruction in instructions)
     work = shape.size * work_per_element(instructions) * widest_register(instructions) // 32
     is_tiny = runs_once and not calls and work <= QUICK_WORK
-    least = LEAST_MOVED if all(inputs(i) or _moves_neighbours(i) for i in instructions) else LEAST_COMPUTED
+    is_narrow = all(inputs(i) or _moves_neighbours(i) or _stays_narrow(i) for i in instructions)
+    least = LEAST_MOVED if is_narrow else LEAST_COMPUTED
     computed = [instruction for instruction in instructions if not inputs(instruction)]
     vectors = 1 if is_tiny or joins else _vectors_per_step(computed, shape.size, extent, target)
     widest = widest_lanes(instructions, target, vectors, least_bits=least)
@@ -143,6 +145,7 @@ def plan_loop(
         is_plain=is_one_block and is_block_of_functions(instructions, computed, target),
         asks_ahead=not (is_linear and _comes_unasked(instructions, inputs, shape, target)),
         joins=joins,
+        is_repeated=not runs_once,
     )
 
 
@@ -259,6 +262,18 @@ def _moves_neighbours(instruction: Instruction) -> bool:
     return instruction.opcode in ("reverse", "copy")
 
 
+def _stays_narrow(instruction: Instruction) -> bool:
+    """Processors do that with many narrow integers at a time, and nobody counts lanes meanwhile."""
+    if instruction.opcode in ("constant", "broadcast"):
+        return not any(operand.shape.rank for operand in instruction.operands)
+    return instruction.opcode in _NARROW
+
+
+_NARROW = frozenset(
+    {"add", "subtract", "minimum", "maximum", "and", "or", "xor", "not", "compare", "select", "convert"}
+)
+
+
 def widest_lanes(
     instructions: Sequence[Instruction],
     target: Target,
@@ -342,7 +357,7 @@ def _inside_of_line(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> rang
     """The elements of an array of one dimension that no end of what is padded or joined is among, in whole vectors."""
     if plan.shape.rank != 1 or plan.is_quick or plan.lanes == 1:
         return None
-    inside = interior_of(plan.roots, arrays.__contains__, plan.lanes).get(0)
+    inside = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated).get(0)
     if inside is None:
         return None
     start, stop = -(-inside.start // plan.lanes) * plan.lanes, inside.stop // plan.lanes * plan.lanes
@@ -377,7 +392,7 @@ def _by_rows(
 ) -> None:
     """The loop over rows."""
     parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
-    interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
+    interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated) if parts_pay else {}
     streams, shape = plan.streaming and not in_place, plan.shape
     walk = plan.walk if streams and not interior else RowWalk.as_they_lie(shape)
     if streams:

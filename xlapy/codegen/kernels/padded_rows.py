@@ -14,25 +14,29 @@ from typing import NamedTuple
 
 from xlapy.codegen.arrays import Placement
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.row_order import RowWalk, inner_dim, inner_size, place_in_row
 from xlapy.codegen.kernels.strip import PastCaches, strip
+from xlapy.codegen.registers import memory_type
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops.spec import Trait
 from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Shape
 
 LEAST_BYTES = 64 * 1024  # of a result: less is not worth code for rows and parts of several kinds
+LEAST_REPEATED_BYTES = 1024  # of one that a loop of the program computes again and again
 
 Interior = Mapping[int, range]
 """Where in each dimension there are elements of what is padded, and of the same operands of what is joined."""
 
 
-def interior_of(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int) -> Interior:
+def interior_of(
+    roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int, *, repeated: bool = False
+) -> Interior:
     """Where all that is padded has elements, and all that is joined those of one operand, the longest such part of each
     dimension; nothing if that is nowhere, or no vector fits in."""
     shape = roots[0].shape
-    if shape.bytes < LEAST_BYTES:
+    if shape.bytes < (LEAST_REPEATED_BYTES if repeated else LEAST_BYTES):
         return {}
     interior: dict[int, range] = {}
     borders: dict[int, set[int]] = {}
@@ -183,14 +187,17 @@ def emit_padded_row(
     """The inner loop over one row. The last vector of a part overlaps the one before it, or another part.
 
     With `past_caches`, the vectors of the inside lie as that says. Where the code of a step `is_long`, rows outside
-    share theirs with the ends of those inside."""
+    share theirs with the ends of those inside. Short ends of narrow elements are taken one by one where vectors of them
+    have no masks: LLVM would ask for each lane."""
     outer = RowWalk.as_they_lie(shape).outer_positions(k, shape, row)
     inner, size = inner_dim(shape), inner_size(shape)
     inside = [_is_within(k, outer[dim], positions) for dim, positions in interior.items() if dim != inner]
     is_inside = functools.reduce(k.and_, inside, k.const(I1, 1))
     bounded = {dim: at._replace(bounds=interior.get(dim)) for dim, at in outer.items()}
     along = interior.get(inner, range(size))
-    shares_ends = is_long and past_caches is None and len(along) < size
+    are_single = past_caches is None and not k.has_masks and memory_type(shape.type).bits < I32.bits
+    are_single = are_single and max(along.start, size - along.stop) <= lanes // 2
+    shares_ends = is_long and past_caches is None and len(along) < size and not are_single
 
     def edge(begin: int, end: int, distance: int) -> None:
         """`distance` from the only vector to one that has no element of the inside."""
@@ -202,6 +209,18 @@ def emit_padded_row(
 
         if begin < end:
             strip(k, k.const(I64, begin), k.const(I64, end), lanes, at_edge, overlapping=True)
+
+    def singly(begin: int, end: int) -> None:
+        def at_end(ix: Indexing, position: Value) -> None:
+            step(ix, place_in_row(shape, bounded, ix.along_lanes(position)), None)
+
+        if begin < end:
+            strip(k, k.const(I64, begin), k.const(I64, end), 1, at_end, overlapping=False)
+
+    def with_single_ends() -> None:
+        emit_part(k, shape, row, bounded, along, lanes, step, overlapping=True, past_caches=None)
+        singly(0, along.start)
+        singly(along.stop, size)
 
     def with_elements() -> None:
         if along.start and not shares_ends:
@@ -216,7 +235,7 @@ def emit_padded_row(
         emit_part(k, shape, row, outer, range(size), lanes, step, overlapping=True, past_caches=past_caches)
 
     if not shares_ends:
-        k.if_else(is_inside, with_elements, any_row)
+        k.if_else(is_inside, with_single_ends if are_single else with_elements, any_row)
         return
     with k.if_(is_inside):
         with_elements()

@@ -10,9 +10,9 @@ many pieces there are, and `PIECE` for each, in bytes where they are distances.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
+from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import streamed_bytes
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, TASK_BYTES
@@ -25,10 +25,11 @@ from xlapy_runtime.records import Record
 PIECE = (
     *("first_unit", "end_unit", "place", "source_start", "result_start", "run"),
     *("runs", "source_step", "result_step", "count", "inner_source", "inner_result", "outer_source", "outer_result"),
+    "ahead",
 )
 """The units of the piece, the place of its array in the table, where it begins there and in the
 result, bytes of a run, runs of a row and their distances, and two digits of the number of a unit: the count of the
-inner one, and the distances of both."""
+inner one, and the distances of both. At last how far ahead of a run that one lies which is fetched meanwhile."""
 
 LEAST_RUN_BYTES = 64
 """Of shorter ones it matters that nobody knows how long they are."""
@@ -73,6 +74,7 @@ def call_of_runs(
         numbers += [first, end, place, piece.source_start * width, piece.result_start * width, piece.run * width]
         numbers += [row.count, row.source_step, row.result_step]
         numbers += [inner.count, inner.source_step, inner.result_step, outer.source_step, outer.result_step]
+        numbers.append(_ahead(piece.run * width, inner if row.count == 1 else row))
         first = 0 if are_equal else end
     units = counts[0] if are_equal else sum(counts)
     is_shared_out = units * TASK_BYTES >= size or size < PARALLEL_BYTES
@@ -89,6 +91,11 @@ def _levels(piece: Piece, width: int) -> tuple[Level, Level, Level] | None:
     return (levels[0], levels[1], levels[2]) if len(levels) == 3 else None
 
 
+def _ahead(run: int, level: Level) -> int:
+    """Runs that come some time later, by the steps of a level: processors follow what lies in line, not what skips."""
+    return -(-FETCHED_AHEAD // run) * level.source_step
+
+
 def emit_runs(target: Target) -> Module:
     module = Module.of(target)
     attributes = f"nounwind {target.function_attributes}".rstrip()
@@ -102,14 +109,14 @@ def emit_runs(target: Target) -> Module:
             first, end = _number(k, facts, 0), _number(k, facts, 1)
             with k.if_(k.and_(k.compare("le", first, units.index), k.compare("lt", units.index, end))):
                 piece = {name: _number(k, facts, number) for number, name in enumerate(PIECE)}
-                _copy_row(k, piece, k.sub(units.index, first), goal, target)
+                _copy_row(k, piece, k.sub(units.index, first), goal)
     return module
 
 
 RUN_LIBRARIES = {"runs": Library("runs", (_NAME,), emit_runs)}
 
 
-def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value, target: Target) -> None:
+def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value) -> None:
     outer = k.udiv(unit, piece["count"])
     inner = k.sub(unit, k.mul(outer, piece["count"]))
 
@@ -118,14 +125,15 @@ def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Valu
         return k.gep(k.gep(pointer, piece[f"{of}_start"]), distance)
 
     source, result = place(_pointer(k, piece["place"]), "source"), place(goal, "result")
-    vector = I8.with_lanes(math.gcd(target.vector_bytes, LEAST_RUN_BYTES))
+    vector = I8.with_lanes(LEAST_RUN_BYTES)
     last = k.sub(piece["run"], vector.lanes)
     with k.loop(0, piece["runs"]) as runs:
         own = k.gep(source, k.mul(runs.index, piece["source_step"]))
         to = k.gep(result, k.mul(runs.index, piece["result_step"]))
         with k.loop(0, piece["run"], vector.lanes) as at:
-            offset = k.smin(at.index, last)
-            k.store(k.gep(to, offset), k.load(k.gep(own, offset), vector))
+            from_there = k.gep(own, k.smin(at.index, last))
+            k.prefetch(k.gep(from_there, piece["ahead"]), vector.lanes)
+            k.store(k.gep(to, k.smin(at.index, last)), k.load(from_there, vector))
 
 
 def _pointer(k: KernelBuilder, place: Operand) -> Value:

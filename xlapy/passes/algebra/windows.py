@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from xlapy.hlo.attributes import PaddingDimension, Window, WindowDimension
@@ -81,6 +82,37 @@ def reduce_window_of_all(root: Instruction, x: Instruction, y: Instruction, wind
     if not whole or not folded or not x.shape.size:
         return None
     return new.reshaped(new.op("reduce", [x, y], called=root.called, dimensions=folded), root.shape.dims)
+
+
+@LAWS.law(P.reduce_window(x, y, window=window))
+def reduce_window_in_steps(root: Instruction, x: Instruction, y: Instruction, window: Window) -> Value | None:
+    """reduce-window(x) of n * m integers -> reduce-window(reduce-window(x) of n) of m that are n apart
+
+    Sums of floats would be others. One more array is written and read, for n + m places instead of n * m."""
+    folded = [dim for dim, part in enumerate(window.dimensions) if not _is_one_element(part)]
+    is_exact = x.shape.type.is_integer and sole_operation(root.called[0]) is not None
+    if len(folded) != 1 or not is_exact or not changes_nothing(y, root.called[0], y):
+        return None
+    (dim,) = folded
+    part = window.dimensions[dim]
+    is_plain = part.stride == part.base_dilation == 1 and not part.reversal
+    if not is_plain or not _LEAST_STEPPED <= part.size < x.shape.dims[dim]:
+        return None
+    near = next(size for size in range(math.isqrt(part.size), 0, -1) if part.size % size == 0)
+    far = part.size // near
+    if near + far > part.size // 2:
+        return None
+    first = replace(part, size=far)
+    second = WindowDimension(near, window_dilation=part.window_dilation * far)
+    parts = list(window.dimensions)
+    parts[dim] = first
+    inner = new.op("reduce-window", [x, y], called=root.called, window=Window(tuple(parts)))
+    parts[dim] = second
+    return new.op("reduce-window", [inner, y], called=root.called, window=Window(tuple(parts)))
+
+
+_LEAST_STEPPED = 16
+"""Places of a window that are folded in two steps."""
 
 
 def _is_whole(part: WindowDimension, size: int) -> bool:

@@ -73,6 +73,7 @@ class _Stored:
     def try_merge(self, kept: Group, other: Group, reason: str) -> bool:
         """Moves everything of `other` into `kept`, if that is legal and fits one kernel."""
         fits = kept.fits_with(other, self.plan.limits, outputs=len(kept.roots) + len(other.roots))
+        fits = fits and _keeps_in_registers(kept, other) and _keeps_in_registers(other, kept)
         level = self.common_level(kept, other) if fits else None
         if level is None:
             return False
@@ -94,10 +95,15 @@ def _merge_into_consumer(stored: _Stored, producer: Group) -> None:
     root = producer.root
     for reader in stored.readers.get(root, ())[:MAX_CONSUMERS_TRIED]:
         consumer = stored.group_of.get(reader)
-        if consumer is None or consumer is producer or not _reads_point_by_point(consumer, root):
+        if consumer is None or consumer is producer:
             continue
         if stored.try_merge(consumer, producer, f"{consumer.root.name} reads {root.name} while it is in registers"):
             return
+
+
+def _keeps_in_registers(consumer: Group, producer: Group) -> bool:
+    """What `consumer` reads of `producer` it would find in registers: one kernel of both computes nothing again."""
+    return all(_reads_point_by_point(consumer, root) for root in producer.roots if root in consumer.inputs)
 
 
 def _reads_point_by_point(consumer: Group, root: Instruction) -> bool:
