@@ -43,6 +43,9 @@ class Library(Record):
 
     optimization: Optimization = "none"
     codegen_level: int = 1
+    reduces_strength: bool = True
+    """LLVM looks for better addresses in loops; without, they are as the emitter wrote them."""
+
     needs: tuple[str, ...] = ()
     """Names of other libraries whose functions it calls."""
 
@@ -65,7 +68,11 @@ class Library(Record):
         if found is not None:
             return found
         compile_ir = partial(
-            emit_object, target=target, optimization=self.optimization, codegen_level=self.codegen_level
+            emit_object,
+            target=target,
+            optimization=self.optimization,
+            codegen_level=self.codegen_level,
+            reduces_strength=self.reduces_strength,
         )
         work = [partial(compile_ir, text) for text in self.emit(target).parts(self.most_parts)]
         if self.glue is not None:

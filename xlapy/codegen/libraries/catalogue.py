@@ -9,6 +9,7 @@ from xlapy.codegen.libraries.depthwise import DEPTHWISE_LIBRARIES
 from xlapy.codegen.libraries.depthwise_gradient import DEPTHWISE_GRADIENT_LIBRARIES
 from xlapy.codegen.libraries.depthwise_planes import DEPTHWISE_PLANES_LIBRARIES
 from xlapy.codegen.libraries.depthwise_planes_gradient import DEPTHWISE_PLANES_GRADIENT_LIBRARIES
+from xlapy.codegen.libraries.direct import direct_library
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
@@ -23,8 +24,19 @@ from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
 from xlapy.codegen.libraries.turn import TURN_LIBRARIES
 
-LIBRARIES: dict[str, Library] = {
-    library.name: library
+
+class _Catalogue(dict[str, Library]):
+    """Finds also those libraries of which there are too many to list."""
+
+    def __missing__(self, name: str) -> Library:
+        found = direct_library(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+
+LIBRARIES = _Catalogue(
+    (library.name, library)
     for group in (
         SCRATCH_LIBRARIES,
         GEMM_LIBRARIES,
@@ -49,4 +61,4 @@ LIBRARIES: dict[str, Library] = {
         RARE_LIBRARIES,
     )
     for library in group.values()
-}
+)

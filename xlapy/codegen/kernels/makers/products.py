@@ -15,6 +15,7 @@ from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.codegen.libraries.depthwise_gradient import call_of_depthwise_gradient
 from xlapy.codegen.libraries.depthwise_planes import call_of_depthwise_planes
 from xlapy.codegen.libraries.depthwise_planes_gradient import call_of_depthwise_planes_gradient
+from xlapy.codegen.libraries.direct import call_of_direct
 from xlapy.codegen.libraries.short_product import call_of_short_product
 from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.hlo.graph import Instruction
@@ -55,6 +56,9 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
             finish=gradient.add,
         )
     plan = plan_convolution(instruction, situation.target)
+    direct = call_of_direct(plan)
+    if direct is not None:
+        return Kernel(plan.units, plan.bytes_per_unit, direct)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_convolution(k, plan, arrays[0], arrays[1], outputs[0], begin, end)

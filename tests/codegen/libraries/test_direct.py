@@ -1,0 +1,132 @@
+"""Convolutions with output features in lanes, by a library, against the evaluator."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy.codegen.libraries.catalogue import LIBRARIES
+from xlapy.hlo.text import parse
+
+
+def convolution(
+    source: str, kernel: str, result: str, window: str, *, labels: str, element_type: str = "f32", groups: int = 1
+) -> str:
+    return f"""HloModule m
+      ENTRY main {{
+        x = {element_type}[{source}] parameter(0)
+        k = {element_type}[{kernel}] parameter(1)
+        ROOT c = {element_type}[{result}] convolution(x, k), window={{{window}}}, dim_labels={labels},
+          feature_group_count={groups}
+      }}"""
+
+
+def check(text: str, *, by_library: bool = True) -> str:
+    """Compares, and returns the name of the function that was called."""
+    shapes = [parameter.shape for parameter in parse(text).entry.parameters]
+    arrays = [np.random.default_rng(n).normal(size=s.dims).astype(s.type.dtype) for n, s in enumerate(shapes)]
+    compiled = xlapy.compile(text)
+    called = re.findall(r"@\"?(direct_[\w.]+)", compiled.llvm_ir())
+    assert bool(called) == by_library
+    tolerance = 1e-5 if shapes[0].type.bits == 32 else 1e-13
+    np.testing.assert_allclose(compiled(*arrays), xlapy.evaluate(text, *arrays), rtol=tolerance, atol=tolerance * 10)
+    return called[0] if called else ""
+
+
+LINES, PLANES, SPACES = "b0f_0io->b0f", "b01f_01io->b01f", "b012f_012io->b012f"
+WINDOWS = {
+    "a line": ("2,37,5", "3,5,16", "2,37,16", "size=3 pad=1_1", LINES),
+    "a line, places apart": ("2,37,5", "3,5,19", "2,37,19", "size=3 pad=4_4 rhs_dilate=4", LINES),
+    "a line, by fours": ("2,37,5", "7,5,8", "2,10,8", "size=7 stride=4 pad=3_3", LINES),
+    "same": ("2,9,11,4", "3,3,4,16", "2,9,11,16", "size=3x3 pad=1_1x1_1", PLANES),
+    "features that fill no two vectors": ("2,9,11,4", "3,3,4,21", "2,7,9,21", "size=3x3", PLANES),
+    "six features": ("3,12,13,1", "5,5,1,6", "3,8,9,6", "size=5x5", PLANES),
+    "three features": ("2,9,11,4", "3,3,4,3", "2,9,11,3", "size=3x3 pad=1_1x1_1", PLANES),
+    "places apart both ways": ("2,14,15,4", "3,3,4,16", "2,14,15,16", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", PLANES),
+    "by twos": ("2,15,14,4", "3,3,4,16", "2,8,7,16", "size=3x3 stride=2x2 pad=1_1x0_1", PLANES),
+    "backwards": ("2,9,11,4", "3,2,4,16", "2,9,11,16", "size=3x2 pad=1_1x1_0 rhs_reversal=1x1", PLANES),
+    "cut and far outside": ("2,9,11,4", "3,3,4,16", "2,12,17,16", "size=3x3 pad=4_1x-1_9", PLANES),
+    "one row of results": ("9,3,4,4", "3,3,4,16", "9,1,2,16", "size=3x3", PLANES),
+    "short rows": ("2,12,2,4", "3,2,4,16", "2,12,2,16", "size=3x2 pad=1_1x1_0", PLANES),
+    "space": ("2,5,6,7,3", "3,3,3,3,8", "2,5,6,7,8", "size=3x3x3 pad=1_1x1_1x1_1", SPACES),
+    "space, by twos": ("1,7,8,9,3", "3,3,3,3,9", "1,4,4,5,9", "size=3x3x3 stride=2x2x2 pad=1_1x1_0x1_1", SPACES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("element_type", ["f32", "f64"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_convolutions(name: str, element_type: str) -> None:
+    *shapes, labels = WINDOWS[name]
+    check(convolution(*shapes, labels=labels, element_type=element_type))
+
+
+def test_groups() -> None:
+    check(convolution("2,9,11,8", "3,3,2,32", "2,9,11,32", "size=3x3 pad=1_1x1_1", labels=PLANES, groups=4))
+
+
+@pytest.mark.parametrize("features", [16, 8, 12])
+def test_lanes_across_groups(features: int) -> None:
+    kernel, result = f"3,3,2,{features}", f"2,9,11,{features}"
+    text = convolution("2,9,11,8", kernel, result, "size=3x3 pad=1_1x1_1", labels=PLANES, groups=4)
+    assert check(text).endswith(".groups")
+
+
+def test_one_loop_goes_over_the_features_of_neighbouring_places() -> None:
+    *shapes, labels = WINDOWS["same"]
+    assert check(convolution(*shapes, labels=labels)).endswith(".lines")
+    *shapes, labels = WINDOWS["backwards"]
+    assert not check(convolution(*shapes, labels=labels)).endswith(".lines")
+
+
+def test_kernels_of_one_shape_share_a_function() -> None:
+    """What differs between the phases of a transposed convolution are numbers."""
+    text = """HloModule m
+      ENTRY main {
+        x = f32[2,12,12,8] parameter(0)
+        k = f32[4,4,8,16] parameter(1)
+        ROOT c = f32[2,24,24,16] convolution(x, k), window={size=4x4 pad=2_2x2_2 lhs_dilate=2x2},
+          dim_labels=b01f_01io->b01f
+      }"""
+    check(text)
+    ir = xlapy.compile(text).llvm_ir()
+    assert len(set(re.findall(r"@\"?(direct_[\w.]+)", ir))) == 1
+    assert ".convolution" not in ir
+
+
+OTHERS = {
+    "whole numbers": convolution(
+        "2,9,11,4", "3,3,4,16", "2,9,11,16", "size=3x3 pad=1_1x1_1", labels=PLANES, element_type="s32"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_convolutions_have_kernels_of_their_own(name: str) -> None:
+    check(OTHERS[name], by_library=False)
+
+
+def test_what_is_outside_is_not_multiplied() -> None:
+    *shapes, labels = WINDOWS["same"]
+    text = convolution(*shapes, labels=labels)
+    x, k = np.ones((2, 9, 11, 4), np.float32), np.ones((3, 3, 4, 16), np.float32)
+    k[0, :, :, 5], k[:, 2, :, 7] = np.inf, np.nan
+    np.testing.assert_array_equal(xlapy.compile(text)(x, k), xlapy.evaluate(text, x, k))
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    text = convolution("4,40,41,8", "3,3,8,24", "4,40,41,24", "size=3x3 pad=1_1x1_1", labels=PLANES)
+    x = np.random.default_rng(0).normal(size=(4, 40, 41, 8)).astype(np.float32)
+    k = np.random.default_rng(1).normal(size=(3, 3, 8, 24)).astype(np.float32)
+    results = [xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x, k) for threads in (1, 2, 3, 8)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_libraries_are_found_by_name() -> None:
+    library = LIBRARIES["direct_f32_2_8x2_6.lines"]
+    assert library.exports == ("direct_f32_2_8x2_6.lines",)
+    with pytest.raises(KeyError):
+        LIBRARIES["direct_s8_2_8x2_6"]

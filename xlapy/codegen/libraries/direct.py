@@ -1,0 +1,392 @@
+"""Direct convolutions with output features side by side in lanes, as `kernels.convolution` plans them.
+
+    direct_TYPE_D_LxV_R             D spatial dimensions, L lanes, V vectors of them, tiles of R results along a loop
+    direct_TYPE_D_LxV_R.lines       the same, where one loop goes over places of a line and input features
+    direct_TYPE_D_LxV_R.groups      the same, where lanes lie across several groups
+
+The sums of a tile are in registers while the places of the window and the input features run. A unit is a tile, or one
+of the results beside tiles, whose windows are partly outside: those stop where elements do. Everything but the size of
+a tile is a number of the call; dimensions that a convolution lacks have one position, and a window of one place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.kernels.convolution import BATCH, FEATURE, GROUP, SPATIAL, TILE, VECTORS, ConvolutionPlan
+from xlapy.codegen.kernels.window_axes import WindowAxis
+from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries.sliding_lines import FIRST_ARRAY, LineFunction, Range, module_of_lines
+from xlapy.codegen.registers import register_type
+from xlapy.codegen.target import Target
+from xlapy.hlo import element_types as et
+from xlapy.hlo.attributes import WindowDimension
+from xlapy.hlo.element_types import ElementType
+from xlapy_runtime.records import Record
+
+SOURCE, KERNEL, RESULT = range(FIRST_ARRAY, FIRST_ARRAY + 3)  # in the table of a library call
+
+TYPES = (et.F32, et.F64)
+LANES = (2, 4, 8, 16)
+
+WAYS = ("", "lines", "groups")
+"""To read the array."""
+
+RANKS = (1, 2, 3)
+"""Of spatial dimensions. A convolution without any has one, with one position and a window of one place."""
+
+ROWS_FROM_BASE = 5
+"""Results of a tile whose elements of the array are found from one address: the same, one and two steps further on."""
+
+_AXIS = ("size", "window", "stride", "dilation", "low")
+_OF_AXIS = (*_AXIS, "step", "place", "kernel")
+
+
+def _axes(rank: int) -> tuple[str, ...]:
+    return tuple(f"axis{n}" for n in range(rank))
+
+
+def _loops(rank: int) -> tuple[str, ...]:
+    """Over lines of tiles, outermost first."""
+    return ("batch", "group", "block", *_axes(rank))
+
+
+def _numbers(rank: int) -> tuple[str, ...]:
+    """By name, in order: how often loops run, with 1 for the one that tiles go along, and bytes from one turn to the
+    next in the arrays; of each spatial dimension what its windows are, the bytes from one element to the next, and from
+    one place of the window to the next in the array and in the kernel; which loop has the tiles, and what its windows
+    are; how many results are before these, how many tiles there are, how many results they cover, how many blocks there
+    are with the results beside them, and bytes from one result to the next; output features over which lanes lie, and
+    those of a group, input features and bytes between them."""
+    axes, loops = _axes(rank), _loops(rank)
+    return (
+        *(f"{loop}_count" for loop in loops),
+        *(f"{loop}_result" for loop in loops if loop != "block"),
+        *("batch_source", "group_source", "group_kernel", "kernel_first"),
+        *(f"{axis}_{what}" for axis in axes for what in _OF_AXIS),
+        *(f"{loop}_is_tiled" for loop in ("batch", *axes)),
+        *(f"tile_{what}" for what in _AXIS),
+        *("edge", "tiles", "covered", "blocks", "tile_source", "tile_result"),
+        *("columns", "group_columns", "inputs", "input_source", "input_kernel"),
+    )
+
+
+def call_of_direct(plan: ConvolutionPlan) -> LibraryCall | None:
+    """How a library computes a convolution, if one does; in units of the plan."""
+    convolution, numbers = plan.instruction, plan.numbers
+    source, kernel, result = shapes = [value.shape for value in (*convolution.operands, convolution)]
+    if result.type not in TYPES or not source.type is kernel.type is result.type or not result.size or not plan.inputs:
+        return None
+    if plan.lane_loop != FEATURE or plan.lanes not in LANES or len(plan.axes) > RANKS[-1] or plan.sheets > 1:
+        return None
+    if plan.has_features_outside or plan.batch_per_group:
+        return None
+    if any(axis.part.base_dilation > 1 for axis in plan.axes) or plan.tile not in _tiles(plan.vectors):
+        return None
+    of_source, of_kernel, of_result = ([step * shape.type.bytes for step in shape.strides()] for shape in shapes)
+    width = result.type.bytes
+    if of_kernel[numbers.kernel_output_feature] != width or of_result[numbers.output_feature] != width:
+        return None
+    rank = max(len(plan.axes), 1)
+    axes = plan.axes or (_NO_AXIS,)
+    steps = [
+        (of_source[s], of_kernel[k], of_result[r])
+        for s, k, r in zip(numbers.input_spatial, numbers.kernel_spatial, numbers.output_spatial, strict=True)
+    ] or [(0, 0, 0)]
+    sizes = {"batch": plan.sizes[BATCH], "group": plan.sizes[GROUP], "block": plan.lane_blocks}
+    values: dict[str, int] = {"kernel_first": 0}
+    for name, axis, (read, weight, written) in zip(_axes(rank), axes, steps, strict=True):
+        part = axis.part
+        sizes[name] = axis.count
+        values["kernel_first"] += (part.size - 1) * weight if part.reversal else 0
+        moves = (read, part.window_dilation * read, -weight if part.reversal else weight)
+        values |= {f"{name}_{what}": number for what, number in zip(_OF_AXIS, (*_window(axis), *moves), strict=True)}
+        values[f"{name}_result"] = written
+    values |= {
+        "batch_source": of_source[numbers.input_batch],
+        "batch_result": of_result[numbers.output_batch],
+        "group_source": plan.inputs * of_source[numbers.input_feature],
+        "group_kernel": plan.features_per_group * width,
+        "group_result": plan.features_per_group * width,
+        "columns": plan.sizes[FEATURE],
+        "group_columns": plan.features_per_group,
+        "inputs": plan.inputs,
+        "input_source": of_source[numbers.input_feature],
+        "input_kernel": of_kernel[numbers.kernel_input_feature],
+    }
+    values |= _numbers_of_tiles(plan, values, rank)
+    values |= {f"{loop}_count": 1 if values.get(f"{loop}_is_tiled") else size for loop, size in sizes.items()}
+    way = "groups" if plan.sizes[FEATURE] > plan.features_per_group else "lines" if _has_lines(plan) else ""
+    kind = Kind(result.type, rank, plan.lanes, plan.vectors, plan.tile, way)
+    return LibraryCall(kind.name, kind.name, tuple(values[number] for number in _numbers(rank)))
+
+
+def _has_lines(plan: ConvolutionPlan) -> bool:
+    return bool(plan.axes) and plan.has_lines
+
+
+_NO_AXIS = WindowAxis(WindowDimension(1), 1, 1)
+
+
+def _window(axis: WindowAxis) -> tuple[int, ...]:
+    part = axis.part
+    return axis.size, part.size, part.stride, part.window_dilation, part.padding_low
+
+
+def _numbers_of_tiles(plan: ConvolutionPlan, values: dict[str, int], rank: int) -> dict[str, int]:
+    loop = plan.tile_loop
+    tiled = None if loop is None else "batch" if loop == BATCH else f"axis{loop - SPATIAL}"
+    source, result = 0, 0
+    if tiled is not None:
+        source = values["batch_source"] if loop == BATCH else values[f"{tiled}_stride"] * values[f"{tiled}_step"]
+        result = values[f"{tiled}_result"]
+    window = _window(_NO_AXIS if loop is None or loop == BATCH else plan.axes[loop - SPATIAL])
+    return {
+        **{f"{name}_is_tiled": int(name == tiled) for name in ("batch", *_axes(rank))},
+        **{f"tile_{what}": number for what, number in zip(_AXIS, window, strict=True)},
+        "edge": plan.edges[0],
+        "tiles": plan.tiles,
+        "covered": plan.inner,
+        "blocks": plan.tile_blocks,
+        "tile_source": source,
+        "tile_result": result,
+    }
+
+
+def _tiles(vectors: int) -> range:
+    """Sizes of tiles of so many vectors along features."""
+    return range(1, max(TILE.values()) * VECTORS // vectors + 1)
+
+
+class Kind(Record):
+    """What a function is made for."""
+
+    type: ElementType
+    rank: int
+    lanes: int
+    vectors: int
+    tile: int
+    way: str  # one of WAYS
+
+    @property
+    def name(self) -> str:
+        size = f"{self.lanes}x{self.vectors}_{self.tile}"
+        return f"direct_{self.type.name}_{self.rank}_{size}{self.way and f'.{self.way}'}"
+
+
+def emit_direct(kind: Kind, target: Target) -> Module:
+    def writer(k: KernelBuilder) -> LineFunction:
+        return _Tiles(k, kind)
+
+    return module_of_lines(target, {kind.name: writer})
+
+
+def direct_library(name: str) -> Library | None:
+    """The library of that name, if it is one of these. There are thousands, of which a program calls a few."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    type, *sizes, way = found.groups(default="")
+    rank, lanes, vectors, tile = map(int, sizes)
+    kind = Kind(et.element_type_named(type), rank, lanes, vectors, tile, way)
+    return Library(name, (name,), partial(emit_direct, kind), reduces_strength=False)
+
+
+_NAME = re.compile(
+    rf"direct_({'|'.join(type.name for type in TYPES)})_(\d)_(\d+)x(\d)_(\d+)(?:\.({'|'.join(WAYS[1:])}))?"
+)
+
+
+class _Tiles(LineFunction):
+    """Writes one function."""
+
+    def __init__(self, k: KernelBuilder, kind: Kind) -> None:
+        super().__init__(k, _numbers(kind.rank))
+        self._axes = _axes(kind.rank)
+        self._loops = _loops(kind.rank)
+        self._kind = kind
+        self._vector = register_type(kind.type).with_lanes(kind.lanes)
+        self._vector_bytes = kind.lanes * kind.type.bytes
+        self._groups: list[Value] = []
+        self._source, self._kernel, self._result = (
+            k.load(k.gep(k.parameters["table"], place, PTR.bytes), PTR, hoistable=True)
+            for place in (SOURCE, KERNEL, RESULT)
+        )
+
+    def emit(self) -> None:
+        """Units are blocks along the tiled loop; a line has all of these at one position of the other loops."""
+        k, blocks = self._k, self["blocks"]
+        begin, end = k.parameters["begin"], k.parameters["end"]
+        first = k.udiv(begin, blocks)
+        with k.loop(first, k.udiv(k.add(end, k.sub(blocks, 1)), blocks), carry=self._position(first)) as lines:
+            unit = k.mul(lines.index, blocks)
+            own = k.smax(k.sub(begin, unit), 0), k.smin(k.sub(end, unit), blocks)
+            self._line(dict(zip(self._loops, lines.values, strict=True)), own)
+            lines.next = self._next(lines.values)
+
+    def _position(self, number: Value) -> list[Value]:
+        """Where all loops are in a line."""
+        k = self._k
+        places: list[Value] = []
+        for loop in reversed(self._loops[1:]):
+            count = self[f"{loop}_count"]
+            above = k.udiv(number, count)
+            places.append(k.sub(number, k.mul(above, count)))
+            number = above
+        return [number, *reversed(places)]
+
+    def _next(self, places: Sequence[Value]) -> list[Value]:
+        """Where all loops are in the line behind."""
+        k = self._k
+        following: list[Value] = []
+        step: Operand = 1
+        for loop, place in zip(reversed(self._loops[1:]), reversed(places[1:]), strict=True):
+            moved = k.add(place, step)
+            is_end = k.compare("eq", moved, self[f"{loop}_count"])
+            following.append(k.select(is_end, 0, moved))
+            step = k.select(is_end, k.const(I64, 1), 0)
+        return [k.add(places[0], step), *reversed(following)]
+
+    def _line(self, places: Mapping[str, Value], blocks: Range) -> None:
+        k = self._k
+        lanes = self._kind.vectors * self._vector.lanes
+        column = k.smin(k.mul(places["block"], lanes), k.sub(self["columns"], lanes))
+        features = k.mul(column, self._kind.type.bytes)
+        source = self._moved(self._source, places, "source", ("batch", "group"))
+        kernel = self._moved(k.gep(k.gep(self._kernel, self["kernel_first"]), features), places, "kernel", ("group",))
+        result = self._moved(k.gep(self._result, features), places, "result", ("batch", "group", *self._axes))
+        if self._kind.way == "groups":
+            self._groups = [
+                self._group_of_lanes(k.add(column, n * self._kind.lanes)) for n in range(self._kind.vectors)
+            ]
+        inside = []
+        for axis in self._axes:
+            start, own = self._inside(axis, places[axis])
+            source = k.gep(source, k.mul(start, self[f"{axis}_step"]))
+            inside.append(own)
+        with k.loop(*blocks) as block:
+            beside = k.sub(block.index, self["edge"])
+
+            def tile() -> None:
+                row = k.add(
+                    k.smin(k.mul(beside, self._kind.tile), k.sub(self["covered"], self._kind.tile)), self["edge"]
+                )
+                self._block(
+                    source, kernel, result, row, self._along_tile((k.const(I64, 0), self["tile_window"]), inside)
+                )
+
+            def single() -> None:
+                behind = k.add(block.index, k.sub(self["covered"], self["tiles"]))
+                row = k.select(k.compare("lt", beside, 0), block.index, behind)
+                own = self._along_tile(self._inside("tile", row)[1], inside)
+                self._block(source, kernel, result, row, own, is_single=True)
+
+            k.if_else(k.compare("lt", beside, self["tiles"], signed=False), tile, single)
+
+    def _group_of_lanes(self, column: Value) -> Value:
+        """Bytes to the first input feature of each lane, of a vector that begins at a column."""
+        k, lanes = self._k, self._kind.lanes
+        columns = k.add(k.splat(column, lanes), k.lane_numbers(I64.with_lanes(lanes)))
+        return k.mul(k.udiv(columns, k.splat(self["group_columns"], lanes)), k.splat(self["group_source"], lanes))
+
+    def _moved(self, pointer: Value, places: Mapping[str, Value], array: str, loops: Sequence[str]) -> Value:
+        """The pointer at these places of some loops."""
+        for loop in loops:
+            pointer = self._k.gep(pointer, self._k.mul(places[loop], self[f"{loop}_{array}"]))
+        return pointer
+
+    def _inside(self, axis: str, position: Value) -> tuple[Value, Range]:
+        """Where the window lies at a position, and which of its places are inside; mostly without a division."""
+        k = self._k
+        start = k.sub(k.mul(position, self[f"{axis}_stride"]), self[f"{axis}_low"])
+
+        def neighbours() -> list[Value]:
+            return [k.smax(k.sub(0, start), 0), k.smin(k.sub(self[f"{axis}_size"], start), self[f"{axis}_window"])]
+
+        is_dense = k.compare("eq", self[f"{axis}_dilation"], 1)
+        begin, end = k.if_else(is_dense, neighbours, lambda: list(self._places(axis, position)[1]))
+        return start, (begin, end)
+
+    def _along_tile(self, own: Range, others: Sequence[Range]) -> list[Range]:
+        """What is inside along each axis, with `own` for the tiled one."""
+        k = self._k
+        conditions = [k.compare("ne", self[f"{axis}_is_tiled"], 0) for axis in self._axes]
+        return [
+            (k.select(condition, own[0], other[0]), k.select(condition, own[1], other[1]))
+            for condition, other in zip(conditions, others, strict=True)
+        ]
+
+    def _block(
+        self,
+        source: Value,
+        kernel: Value,
+        result: Value,
+        row: Value,
+        inside: Sequence[Range],
+        *,
+        is_single: bool = False,
+    ) -> None:
+        """The results of a tile from a row on, or a single one."""
+        k = self._k
+        rows = 1 if is_single else self._kind.tile
+        source = k.gep(source, k.mul(row, self["tile_source"]))
+        nothing = [k.const(self._vector, 0)] * (rows * self._kind.vectors)
+        sums = iter(self._over_places(source, kernel, inside, nothing))
+        for place in self._in_a_row(k.gep(result, k.mul(row, self["tile_result"])), self["tile_result"], rows):
+            for vector in range(self._kind.vectors):
+                k.store(k.gep(place, vector * self._vector_bytes), next(sums))
+
+    def _over_places(self, source: Value, kernel: Value, inside: Sequence[Range], sums: Sequence[Value]) -> list[Value]:
+        """Loops over the places of the window that are inside, one dimension in the other."""
+        k = self._k
+        axis = self._axes[-len(inside)]
+        begin, end = inside[0]
+
+        def at(place: Value) -> tuple[Value, Value]:
+            return (
+                k.gep(source, k.mul(place, self[f"{axis}_place"])),
+                k.gep(kernel, k.mul(place, self[f"{axis}_kernel"])),
+            )
+
+        if len(inside) == 1 and self._kind.way == "lines":
+            return self._over_features(*at(begin), k.mul(k.sub(end, begin), self["inputs"]), sums)
+        with k.loop(begin, end, carry=sums) as loop:
+            if len(inside) == 1:
+                loop.next = self._over_features(*at(loop.index), self["inputs"], loop.values, runs=True)
+            else:
+                loop.next = self._over_places(*at(loop.index), inside[1:], loop.values)
+        return loop.results
+
+    def _over_features(
+        self, source: Value, kernel: Value, inputs: Value, sums: Sequence[Value], *, runs: bool = False
+    ) -> list[Value]:
+        """Adds the products at one place of the window, or at all of a line."""
+        k, step = self._k, self["tile_source"]
+        rows = len(sums) // self._kind.vectors
+        steps = [k.mul(step, number) for number in range(ROWS_FROM_BASE)]
+        bases = self._in_a_row(source, k.mul(step, ROWS_FROM_BASE), -(-rows // ROWS_FROM_BASE))
+        with k.loop(0, inputs, carry=[kernel, *bases, *sums], runs=runs) as loop:
+            weights_at, *at = loop.values[: 1 + len(bases)]
+            weights = [
+                k.load(k.gep(weights_at, n * self._vector_bytes), self._vector) for n in range(self._kind.vectors)
+            ]
+            totals = iter(loop.values[1 + len(bases) :])
+            following = [k.gep(weights_at, self["input_kernel"]), *(k.gep(base, self["input_source"]) for base in at)]
+            for row in range(rows):
+                place = k.gep(at[row // ROWS_FROM_BASE], steps[row % ROWS_FROM_BASE])
+                following += [
+                    k.muladd(element, weight, next(totals))
+                    for element, weight in zip(self._elements(place), weights, strict=True)
+                ]
+            loop.next = following
+        return loop.results[1 + len(bases) :]
+
+    def _elements(self, place: Value) -> list[Value]:
+        """What each of the vectors is multiplied by."""
+        k, kind = self._k, self._kind
+        if kind.way == "groups":
+            return [k.gather(place, group, register_type(kind.type), element_bytes=1) for group in self._groups]
+        return [k.splat(k.load(place, register_type(kind.type)), kind.lanes)] * kind.vectors
