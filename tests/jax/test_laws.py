@@ -375,6 +375,11 @@ PROGRAMS = {
     "pooling by a reshape": Program(
         lambda x: x.reshape(2, 4, 2, 4, 2, 16).max((2, 4)), (jnp.ones((2, 8, 8, 16)),), "reduce-of-cut"
     ),
+    "rolling sums of counts": Program(
+        lambda x: lax.reduce_window(x, 0, lax.add, (32,), (1,), "VALID"),
+        (jnp.ones(200, jnp.int32),),
+        "reduce-window-in-steps",
+    ),
     "lengths of points": Program(lambda x: (x * x).sum(-1), (jnp.ones((100, 3)),), "reduce-of-few"),
     "a transposed convolution to few features": Program(
         lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME"),

@@ -9,6 +9,7 @@ run an even number of times, by their own counting, and whose bodies are a few k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,6 +23,12 @@ from xlapy.passes.base import ComputationPass, Record, pinned
 from xlapy.passes.loop_blocks import can_be_cut
 
 LEAST_TRIPS = 4
+
+LEAST_SHARE = 8
+"""What is copied, this many times, is no less than all that a step makes: else more is spent on the temporaries of two
+steps, some of which are there at once."""
+
+_MAKE_NOTHING = ("parameter", "get-tuple-element", "tuple", "constant", "bitcast")
 
 
 @dataclass
@@ -46,7 +53,7 @@ class PairedSteps(ComputationPass):
             return False
         has_control = any(Trait.CONTROL in instruction.spec.traits for instruction in body)
         copied = [made for index, made in enumerate(body.root.operands) if _is_copied(body, index, made)]
-        if has_control or not copied:
+        if has_control or not copied or not _is_much(copied, body):
             return False
         counters = loop_counters(loop)
         if not all(_type_of(loop, counter).holds(2 * counter.step, 2 * counter.step) for counter in counters):
@@ -73,6 +80,11 @@ def _is_copied(body: Computation, index: int, made: Instruction) -> bool:
         return False
     reading = [number for number, operand in enumerate(made.operands) if state_index(operand, body) == index]
     return bool(reading) and not {(number, leaf) for number in reading} & {*overwritable_operands(made)}
+
+
+def _is_much(copied: Sequence[Instruction], body: Computation) -> bool:
+    made = sum(instruction.shape.bytes for instruction in body if instruction.opcode not in _MAKE_NOTHING)
+    return LEAST_SHARE * sum(instruction.shape.bytes for instruction in copied) >= made
 
 
 def _twice(body: Computation, counters: list[LoopCounter]) -> Computation:

@@ -95,14 +95,17 @@ def _merge_into_consumer(stored: _Stored, producer: Group) -> None:
     root = producer.root
     for reader in stored.readers.get(root, ())[:MAX_CONSUMERS_TRIED]:
         consumer = stored.group_of.get(reader)
-        if consumer is None or consumer is producer:
+        if consumer is None or consumer is producer or not _reads_point_by_point(consumer, root):
             continue
         if stored.try_merge(consumer, producer, f"{consumer.root.name} reads {root.name} while it is in registers"):
             return
 
 
 def _keeps_in_registers(consumer: Group, producer: Group) -> bool:
-    """What `consumer` reads of `producer` it would find in registers: one kernel of both computes nothing again."""
+    """What `consumer` reads of `producer` it would find in registers, or elsewhere as well: one kernel of both computes
+    nothing again."""
+    if all(Trait.INDEX_MAP in member.spec.traits for member in producer.maps):
+        return True
     return all(_reads_point_by_point(consumer, root) for root in producer.roots if root in consumer.inputs)
 
 
