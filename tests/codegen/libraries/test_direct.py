@@ -51,6 +51,7 @@ WINDOWS = {
     "cut and far outside": ("2,9,11,4", "3,3,4,16", "2,12,17,16", "size=3x3 pad=4_1x-1_9", PLANES),
     "one row of results": ("9,3,4,4", "3,3,4,16", "9,1,2,16", "size=3x3", PLANES),
     "short rows": ("2,12,2,4", "3,2,4,16", "2,12,2,16", "size=3x2 pad=1_1x1_0", PLANES),
+    "long windows, two of a line": ("5,40,8", "40,8,32", "5,2,32", "size=40 pad=1_0", LINES),
     "space": ("2,5,6,7,3", "3,3,3,3,8", "2,5,6,7,8", "size=3x3x3 pad=1_1x1_1x1_1", SPACES),
     "space, by twos": ("1,7,8,9,3", "3,3,3,3,9", "1,4,4,5,9", "size=3x3x3 stride=2x2x2 pad=1_1x1_0x1_1", SPACES),
 }  # fmt: skip
@@ -99,6 +100,9 @@ def test_kernels_of_one_shape_share_a_function() -> None:
 OTHERS = {
     "whole numbers": convolution(
         "2,9,11,4", "3,3,4,16", "2,9,11,16", "size=3x3 pad=1_1x1_1", labels=PLANES, element_type="s32"
+    ),
+    "long windows at few positions": convolution(
+        "5,14,14,8", "14,14,8,32", "5,3,3,32", "size=14x14 pad=1_1x1_1", labels=PLANES
     ),
 }
 

@@ -126,6 +126,14 @@ class ConvolutionPlan(Record):
         place = lhs[numbers.input_spatial[-1]] * self.axes[-1].part.window_dilation + rhs[numbers.kernel_spatial[-1]]
         return lhs[numbers.input_feature] + rhs[numbers.kernel_input_feature] > place
 
+    def shares_places(self, loop: int) -> bool:
+        """Windows of a tile along a spatial loop may lie partly outside, and most of their places have an element at
+        all of its positions."""
+        if loop != self.tile_loop or loop < SPATIAL:
+            return False
+        axis = self.axes[loop - SPATIAL]
+        return not axis.is_always_inside and _has_few_positions(axis)
+
     @property
     def units(self) -> int:
         return math.prod(self.blocked()) if self.instruction.shape.size else 0
@@ -421,7 +429,7 @@ class _Tile(Record):
         if spatial == len(plan.axes):
             return self._over_features(offsets, sums, is_checked, k.const(I64, 0), k.const(I64, plan.inputs))
         axis, loop = plan.axes[spatial], SPATIAL + spatial
-        if loop == plan.tile_loop and self.rows > 1 and not axis.is_always_inside and _has_few_positions(axis):
+        if self.rows > 1 and plan.shares_places(loop):
             return self._over_shared_places(offsets, sums, is_checked)
         first, last = k.const(I64, 0), k.const(I64, axis.part.size)
         is_outer = loop != plan.lane_loop and (loop != plan.tile_loop or self.rows == 1)

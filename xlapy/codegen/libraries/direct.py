@@ -84,6 +84,8 @@ def call_of_direct(plan: ConvolutionPlan) -> LibraryCall | None:
         return None
     if plan.has_features_outside or plan.batch_per_group:
         return None
+    if plan.tile_loop is not None and plan.shares_places(plan.tile_loop):  # tiles would have to be inside
+        return None
     if any(axis.part.base_dilation > 1 for axis in plan.axes) or plan.tile not in _tiles(plan.vectors):
         return None
     of_source, of_kernel, of_result = ([step * shape.type.bytes for step in shape.strides()] for shape in shapes)
