@@ -167,8 +167,19 @@ def compare(program: Program) -> Comparison:
     """Compiles a program with both compilers and counts."""
     lowered = program.lower()
     before, ours = our_loads(lowered.as_text())
-    theirs = xlapy.hlo.parse(lowered.compile().as_text())
+    theirs = xlapy.hlo.parse(text_of_xla(lowered.compile()))
     return Comparison(program, before, ours, Load.of(program_cost(theirs.entry)))
+
+
+def text_of_xla(compiled: Any) -> str:
+    """The module of one of jax's programs as XLA has compiled it, with the values of all constants."""
+    from jaxlib import _hlo
+
+    options = _hlo.HloPrintOptions()
+    options.print_large_constants = True
+    (module,) = compiled.runtime_executable().hlo_modules()
+    text: str = module.to_string(options)
+    return text
 
 
 def our_loads(text: str) -> tuple[Load, Load]:
