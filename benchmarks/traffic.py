@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -173,9 +174,7 @@ def compare(program: Program) -> Comparison:
 
 def text_of_xla(compiled: Any) -> str:
     """The module of one of jax's programs as XLA has compiled it, with the values of all constants."""
-    from jaxlib import _hlo
-
-    options = _hlo.HloPrintOptions()
+    options = import_module("jaxlib._hlo").HloPrintOptions()  # jax itself has no public way to them
     options.print_large_constants = True
     (module,) = compiled.runtime_executable().hlo_modules()
     text: str = module.to_string(options)
