@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.loop_counter import LoopCounter, loop_counters, state_index, trip_count
 from xlapy.hlo.ops import Trait
@@ -27,8 +28,6 @@ LEAST_TRIPS = 4
 LEAST_SHARE = 8
 """What is copied, this many times, is no less than all that a step makes: else more is spent on the temporaries of two
 steps, some of which are there at once."""
-
-_MAKE_NOTHING = ("parameter", "get-tuple-element", "tuple", "constant", "bitcast")
 
 
 @dataclass
@@ -83,8 +82,12 @@ def _is_copied(body: Computation, index: int, made: Instruction) -> bool:
 
 
 def _is_much(copied: Sequence[Instruction], body: Computation) -> bool:
-    made = sum(instruction.shape.bytes for instruction in body if instruction.opcode not in _MAKE_NOTHING)
+    made = sum(instruction.shape.bytes for instruction in body if not _is_there(instruction))
     return LEAST_SHARE * sum(instruction.shape.bytes for instruction in copied) >= made
+
+
+def _is_there(instruction: Instruction) -> bool:
+    return Trait.STRUCTURE in instruction.spec.traits or is_renaming(instruction)
 
 
 def _twice(body: Computation, counters: list[LoopCounter]) -> Computation:
