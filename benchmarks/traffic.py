@@ -96,6 +96,16 @@ EXEMPTIONS = (
         "launches and stores inside is not in the text; each of ours is counted.",
     ),
     Exemption(
+        r"reductions/(sum|max)_columns/memory",
+        "Columns that no cache holds are folded in parts of some rows, which threads share, and what is made of these "
+        "parts by a second kernel.",
+    ),
+    Exemption(
+        r"indexing/(mixed|cropped)_images/(cache|memory)",
+        "What there is one of for each image, as its place or its share, is computed once, by small kernels, and not "
+        "at each element.",
+    ),
+    Exemption(
         r"normalization/softmax_columns/cache",
         "Columns of small arrays, and of those that no cache holds, are folded and used in one kernel, strip by strip. "
         "Of arrays between these it takes up to 1.2 times as long as kernels that stream whole rows out of a cache.",
