@@ -125,15 +125,18 @@ def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Valu
         return k.gep(k.gep(pointer, piece[f"{of}_start"]), distance)
 
     source, result = place(_pointer(k, piece["place"]), "source"), place(goal, "result")
-    vector = I8.with_lanes(LEAST_RUN_BYTES)
-    last = k.sub(piece["run"], vector.lanes)
+    last = k.sub(piece["run"], LEAST_RUN_BYTES)
     with k.loop(0, piece["runs"]) as runs:
         own = k.gep(source, k.mul(runs.index, piece["source_step"]))
         to = k.gep(result, k.mul(runs.index, piece["result_step"]))
-        with k.loop(0, piece["run"], vector.lanes) as at:
-            from_there = k.gep(own, k.smin(at.index, last))
-            k.prefetch(k.gep(from_there, piece["ahead"]), vector.lanes)
-            k.store(k.gep(to, k.smin(at.index, last)), k.load(from_there, vector))
+        with k.loop(0, last, LEAST_RUN_BYTES) as at:
+            _copy_line(k, k.gep(own, at.index), k.gep(to, at.index), piece["ahead"])
+        _copy_line(k, k.gep(own, last), k.gep(to, last), piece["ahead"])
+
+
+def _copy_line(k: KernelBuilder, source: Value, goal: Value, ahead: Value) -> None:
+    k.prefetch(k.gep(source, ahead), LEAST_RUN_BYTES)
+    k.store(goal, k.load(source, I8.with_lanes(LEAST_RUN_BYTES)))
 
 
 def _pointer(k: KernelBuilder, place: Operand) -> Value:
