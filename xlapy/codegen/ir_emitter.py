@@ -71,6 +71,7 @@ class Emitter:
         self.has_f16c = module.has_f16c
         self.has_scalef = module.has_scalef
         self.has_masks = module.has_masks
+        self.has_lesser = module.has_lesser
         self._entry_lines: list[str] = []
         self._chunks: list[list[str]] = [self._entry_lines]
         self._last_chunks: list[list[str]] = []  # what is rarely run
