@@ -1,10 +1,12 @@
 """Paired steps: a loop whose steps read what they have to replace takes two of them at a time.
 
     while (i < 8) { i + 1, f(x) }     becomes     while (i < 8) { i + 2, f(f(x)) }
+    while (i < n) { i + 1, f(x) }     becomes     while (i < n) { y = f(x);  i + 1 < n ? (i + 2, f(y)) : (i + 1, y) }
 
 A kernel that reads other elements of the state than that which it makes, as in a stencil, writes elsewhere, and
-what it wrote is copied to where the state is. The second one of two steps writes there itself. That is for loops that
-run an even number of times, by their own counting, and whose bodies are a few kernels by now: both steps share these.
+what it wrote is copied to where the state is. The second one of two steps writes there itself. Where it is not known
+that there are two, by the loop's own counting, the condition is asked between them, and what the last step made is
+copied if it was alone. That is for bodies that are a few kernels by now: both steps share these.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from xlapy.passes.base import ComputationPass, Record, pinned
 from xlapy.passes.loop_blocks import can_be_cut
 
 LEAST_TRIPS = 4
+"""If it is known how many there are."""
 
 LEAST_SHARE = 8
 """What is copied, this many times, is no less than all that a step makes: else more is spent on the temporaries of two
@@ -48,17 +51,16 @@ class PairedSteps(ComputationPass):
 
     def _pair(self, loop: Instruction) -> bool:
         trips, body = trip_count(loop), loop.called[1]
-        if trips is None or trips % 2 or trips < LEAST_TRIPS or len(body) > self.instructions or not can_be_cut(loop):
+        if (trips is not None and trips < LEAST_TRIPS) or len(body) > self.instructions or not can_be_cut(loop):
             return False
-        has_control = any(Trait.CONTROL in instruction.spec.traits for instruction in body)
+        has_control = any(Trait.CONTROL in instruction.spec.traits for part in loop.called for instruction in part)
         copied = [made for index, made in enumerate(body.root.operands) if _is_copied(body, index, made)]
         if has_control or not copied or not _is_much(copied, body):
             return False
-        counters = loop_counters(loop)
-        if not all(_type_of(loop, counter).holds(2 * counter.step, 2 * counter.step) for counter in counters):
-            return False
-        twice, parent = _twice(body, counters), loop.parent
-        called = [loop.called[0], twice]
+        counters = [] if trips is None or trips % 2 else loop_counters(loop)
+        is_even = all(_type_of(loop, counter).holds(2 * counter.step, 2 * counter.step) for counter in counters)
+        pair = _twice(body, counters) if counters and is_even else _once_or_twice(loop)
+        parent, called = loop.parent, [loop.called[0], pair]
         pairs = parent.add("while", loop.operands, called=called, name=loop.name, metadata=loop.metadata)
         self.records.append(Record.of(pairs, True, f"{copied[0].name} would be copied after each step"))
         parent.replace(loop, pairs)
@@ -92,17 +94,46 @@ def _is_there(instruction: Instruction) -> bool:
 
 def _twice(body: Computation, counters: list[LoopCounter]) -> Computation:
     """The body of two steps. What counts is one sum, as others expect of it."""
-    (state,) = body.parameters
-    twice = Computation(body.name)
-    parameter = twice.add("parameter", shape=state.shape, name=state.name, number=0)
-    first = twice.insert(body, [parameter])
+    twice, first = _first_step(body)
     root = twice.insert(body, [first])
     twice.set_root(root)
-    for user in first.users:
-        twice.replace(user, first.operands[user.attributes["index"]])
+    _name_elements(first)
     for counter in counters:
         shape = root.operands[counter.index].shape
         step = twice.add("constant", literal=Literal(2 * counter.step, shape))
-        old = twice.add("get-tuple-element", [parameter], index=counter.index)
+        old = twice.add("get-tuple-element", twice.parameters, index=counter.index)
         twice.replace(root.operands[counter.index], twice.add("add", [old, step]))
     return twice
+
+
+def _once_or_twice(loop: Instruction) -> Computation:
+    """The body of a step, and of a second one if the loop goes on after it."""
+    condition, body = loop.called
+    pair, first = _first_step(body)
+    goes_on = pair.insert(condition, [first])
+    _name_elements(first)
+    changing = [index for index, made in enumerate(body.root.operands) if state_index(made, body) != index]
+    second, nothing = body.clone(), Computation(f"{body.name}.skipped")
+    nothing.add("parameter", shape=loop.shape, name=body.parameters[0].name, number=0)
+    kept = [nothing.add("get-tuple-element", nothing.parameters, index=index) for index in changing]
+    nothing.set_root(nothing.add("tuple", kept))
+    second.set_root(second.add("tuple", [second.root.operands[index] for index in changing]))
+    chosen = pair.add("conditional", [goes_on, first, first], called=[second, nothing])
+    state = [*first.operands]
+    for number, index in enumerate(changing):
+        state[index] = pair.add("get-tuple-element", [chosen], index=number)
+    pair.set_root(pair.add("tuple", state))
+    return pair
+
+
+def _first_step(body: Computation) -> tuple[Computation, Instruction]:
+    """A new body that has done one step so far, and the state after it."""
+    (state,) = body.parameters
+    new = Computation(body.name)
+    return new, new.insert(body, [new.add("parameter", shape=state.shape, name=state.name, number=0)])
+
+
+def _name_elements(state: Instruction) -> None:
+    """What is taken out of a tuple is what was put into it."""
+    for user in state.users:
+        state.parent.replace(user, state.operands[user.attributes["index"]])
