@@ -155,6 +155,22 @@ def heat_equation(field: Any) -> Any:
     return jax.lax.fori_loop(0, 100, step, field)
 
 
+def relaxation(field: Any) -> Any:
+    """Means of neighbours until they rest, which they do not in 99 steps."""
+
+    def step(state: Any) -> Any:
+        steps, u, _ = state
+        padded = jnp.pad(u, 1)
+        means = 0.25 * (padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:])
+        return steps + 1, means, jnp.abs(means - u).max()
+
+    def goes_on(state: Any) -> Any:
+        steps, _, change = state
+        return (steps < 99) & (change > 1e-6)
+
+    return jax.lax.while_loop(goes_on, step, (0, field, jnp.float32(jnp.inf)))
+
+
 def recursive_filter(signal: Any) -> Any:
     """Two poles and two zeros, sample by sample."""
 
@@ -244,4 +260,5 @@ WORKLOADS = [
     Workload(
         "loops", "heat_equation", heat_equation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False
     ),
+    Workload("loops", "relaxation", relaxation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False),
 ]
