@@ -522,6 +522,14 @@ def test_columns_in_memory_are_folded_by_wide_blocks() -> None:
     assert number_of(maximum_call(2 * rows // 1000, 500_000, 0), "blocks") >= 500_000 * 4 // MOST_BYTES
 
 
+def test_long_rows_of_whole_lines_are_read_from_end_to_end_if_no_own_cache_holds_them() -> None:
+    rows = host_target().l2_bytes // (2048 * 4)
+    calls = [
+        maximum_call(*dims, 0) for dims in ((rows, 2048), (rows + 1, 2048), (rows + 1, 2049), (2 * rows + 2, 1024))
+    ]
+    assert [call.function.endswith(".wide") for call in calls] == [False, True, False, False]
+
+
 def test_two_arrays_in_memory_are_folded_by_wide_blocks() -> None:
     """As kernels of programs fold them: what counts is what is read in all."""
     rows = host_target().l3_bytes // (2 * 1024 * 4)
