@@ -118,20 +118,18 @@ DEMANDS: Registry[DemandHandler] = Registry("element demands", OPS)
 
 def between(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]) -> list[Instruction]:
     """Everything from the inputs (included) to the roots, operands first."""
-    order: list[Instruction] = []
+    order: dict[Instruction, None] = {}
     seen: set[Instruction] = set()
-    for root in roots:
-        stack = [(root, False)]
-        while stack:
-            instruction, operands_done = stack.pop()
-            if operands_done:
-                order.append(instruction)
-            elif instruction not in seen:
-                seen.add(instruction)
-                stack.append((instruction, True))
-                if not is_input(instruction):
-                    stack.extend([(operand, False) for operand in reversed(instruction.operands)])
-    return order
+    stack = [*reversed(roots)]
+    while stack:
+        instruction = stack[-1]
+        if instruction in seen:
+            order[stack.pop()] = None
+            continue
+        seen.add(instruction)
+        if not is_input(instruction):
+            stack.extend([operand for operand in reversed(instruction.operands) if operand not in seen])
+    return [*order]
 
 
 def _sole(values: Sequence[Element]) -> Element:

@@ -77,8 +77,7 @@ class Module:
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
-    `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own,
-    `has_lesser` whether the second of two floats is chosen, in one instruction, unless the first one is less.
+    `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own.
     `index_scales` are the factors of an index that an address has room for, whatever is there.
     `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
     own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it. If
@@ -95,7 +94,6 @@ class Module:
             has_permute=target.has_permute,
             has_short_permute=target.has_short_permute,
             has_masks=target.is_avx512,
-            has_lesser=target.is_x86,
             index_scales=X86_SCALES if target.is_x86 else NO_SCALES,
         )
 
@@ -118,7 +116,6 @@ class Module:
         has_permute: bool = False,
         has_short_permute: bool = False,
         has_masks: bool = False,
-        has_lesser: bool = False,
         index_scales: Set[int] = NO_SCALES,
     ) -> None:
         self.libraries: set[str] | None = None
@@ -130,7 +127,6 @@ class Module:
         self.has_permute = has_permute
         self.has_short_permute = has_short_permute
         self.has_masks = has_masks
-        self.has_lesser = has_lesser
         self.index_scales = index_scales
         self._declarations: dict[str, str] = {}
         self._functions: dict[str, str] = {}

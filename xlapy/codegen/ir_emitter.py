@@ -71,7 +71,6 @@ class Emitter:
         self.has_f16c = module.has_f16c
         self.has_scalef = module.has_scalef
         self.has_masks = module.has_masks
-        self.has_lesser = module.has_lesser
         self._entry_lines: list[str] = []
         self._chunks: list[list[str]] = [self._entry_lines]
         self._last_chunks: list[list[str]] = []  # what is rarely run
@@ -103,6 +102,14 @@ class Emitter:
         name = f"%v{self._names}"
         self._entry_lines.append(f"  {name} = freeze {type.text} {text}")
         return name
+
+    def _spelled_out(self, value: Value) -> Value:
+        """A constant that LLVM sees, for operations that are less work beside what it knows."""
+        if value.constant is None or value.type.lanes == 1:
+            return value
+        number = value.constant
+        _, text = _spelled(value.type.kind, value.type.lanes, number, "" if number else repr(number))
+        return Value(value.type, text, number, value.scope)
 
     def _operand(self, value: Value) -> Value:
         """The operand of an operation that is one instruction, whatever it is made from: a constant vector comes from
