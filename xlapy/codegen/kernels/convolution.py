@@ -97,6 +97,7 @@ class ConvolutionPlan(Record):
     batch_per_group: int  # of the input, if the batch is grouped, else 0
     inputs: int  # features of a group
     masks_factors: bool  # not products, where lanes cross an edge: a mask costs an instruction
+    most: int  # results in a tile, if it has one position of the batch
 
     @property
     def has_lines(self) -> bool:
@@ -132,7 +133,7 @@ class ConvolutionPlan(Record):
         if loop != self.tile_loop or loop < SPATIAL:
             return False
         axis = self.axes[loop - SPATIAL]
-        return not axis.is_always_inside and _has_few_positions(axis)
+        return not axis.is_always_inside and has_few_positions(axis)
 
     @property
     def units(self) -> int:
@@ -185,15 +186,24 @@ class ConvolutionPlan(Record):
         return [*outer[: self.leading], self.lane_blocks, *outer[self.leading :], self.tile_blocks]
 
 
-def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPlan:
+def axes_of_convolution(instruction: Instruction) -> tuple[WindowAxis, ...]:
+    """Its spatial dimensions."""
     numbers: ConvolutionDimensionNumbers = instruction.attributes["dimension_numbers"]
-    lhs, rhs = (operand.shape for operand in instruction.operands)
-    result = instruction.shape
-    axes = window_axes(
+    lhs, result = instruction.operands[0].shape, instruction.shape
+    return window_axes(
         instruction.attributes["window"],
         [lhs.dims[dim] for dim in numbers.input_spatial],
         [result.dims[dim] for dim in numbers.output_spatial],
     )
+
+
+def plan_convolution(
+    instruction: Instruction, target: Target, axes: Sequence[WindowAxis] | None = None
+) -> ConvolutionPlan:
+    """The plan for all of its positions, or for those that `axes` have."""
+    axes = axes_of_convolution(instruction) if axes is None else axes
+    numbers: ConvolutionDimensionNumbers = instruction.attributes["dimension_numbers"]
+    rhs, result = instruction.operands[1].shape, instruction.shape
     batch_groups: int = instruction.attributes["batch_group_count"]
     groups = instruction.attributes["feature_group_count"] * batch_groups
     features, batch = result.dims[numbers.output_feature], result.dims[numbers.output_batch]
@@ -211,16 +221,16 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     has_edges = masks_factors and lane_loop >= SPATIAL and _is_mostly_edges(axes[lane_loop - SPATIAL], native)
     if has_edges:
         most = TILE_WITH_EDGES
-    edges = [(0, 0)] * SPATIAL + [_edges(axis) for axis in axes]
+    edges = [(0, 0)] * SPATIAL + [edges_of(axis) for axis in axes]
     inner = [size - sum(beside) for size, beside in zip(sizes, edges, strict=True)]
     tile_loop = _tile_loop(inner, lane_loop, numbers, most)
-    tile = _tile_of(inner[tile_loop], most) if tile_loop is not None else 1
-    has_few = tile_loop is not None and tile_loop >= SPATIAL and _has_few_positions(axes[tile_loop - SPATIAL])
+    tile = tile_of(inner[tile_loop], most) if tile_loop is not None else 1
+    has_few = tile_loop is not None and tile_loop >= SPATIAL and has_few_positions(axes[tile_loop - SPATIAL])
     sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= MOST_OF_SHEETS else 1
     return ConvolutionPlan(
         instruction,
         numbers,
-        axes,
+        tuple(axes),
         sizes,
         lane_loop,
         tile_loop,
@@ -233,6 +243,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         batch if batch_groups > 1 else 0,
         rhs.dims[numbers.kernel_input_feature],
         masks_factors,
+        most,
     )
 
 
@@ -262,12 +273,12 @@ def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
     return FEATURE if dim == numbers.output_feature else SPATIAL + numbers.output_spatial.index(dim)
 
 
-def _edges(axis: WindowAxis) -> tuple[int, int]:
+def edges_of(axis: WindowAxis) -> tuple[int, int]:
     """Positions at both ends that no tile covers: their windows are not inside; all, over an array with holes."""
     part = axis.part
     if part.base_dilation > 1:
         return axis.count, 0
-    if _has_few_positions(axis):
+    if has_few_positions(axis):
         return 0, 0
     extent = (part.size - 1) * part.window_dilation
     first = min(max(0, -(-part.padding_low // part.stride)), axis.count)
@@ -275,7 +286,7 @@ def _edges(axis: WindowAxis) -> tuple[int, int]:
     return first, axis.count - min(max(first, end), axis.count)
 
 
-def _has_few_positions(axis: WindowAxis) -> bool:
+def has_few_positions(axis: WindowAxis) -> bool:
     """Compared with the places of the window, so that most of these have an element at all positions."""
     return axis.part.base_dilation == 1 and axis.part.size >= max(LONG_WINDOW, 2 * axis.count)
 
@@ -293,7 +304,7 @@ def _tile_loop(sizes: Sequence[int], lane_loop: int, numbers: ConvolutionDimensi
     return longest if sizes[longest] > 1 else None
 
 
-def _tile_of(size: int, most: int) -> int:
+def tile_of(size: int, most: int) -> int:
     """The size of tiles that cover `size` with little overlap."""
     return -(-size // -(-size // most))
 

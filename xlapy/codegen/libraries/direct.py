@@ -6,25 +6,38 @@
 
 The sums of a tile are in registers while the places of the window and the input features run. A unit is a tile, or one
 of the results beside tiles, whose windows are partly outside: those stop where elements do. Everything but the size of
-a tile is a number of the call; dimensions that a convolution lacks have one position, and a window of one place.
+a tile is a number of the call, or of a part of it (`direct_parts`); dimensions that a convolution lacks have one
+position, and a window of one place.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
-from xlapy.codegen.kernels.convolution import BATCH, FEATURE, GROUP, SPATIAL, TILE, VECTORS, ConvolutionPlan
-from xlapy.codegen.kernels.window_axes import WindowAxis
+from xlapy.codegen.kernels.convolution import (
+    BATCH,
+    FEATURE,
+    GROUP,
+    SPATIAL,
+    TILE,
+    VECTORS,
+    ConvolutionPlan,
+    axes_of_convolution,
+    plan_convolution,
+)
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.libraries.sliding_lines import FIRST_ARRAY, LineFunction, Range, module_of_lines
+from xlapy.codegen.libraries.direct_parts import NO_LINE, Line, Part, parts_of, phases_of
+from xlapy.codegen.libraries.sliding_lines import FIRST_ARRAY, NUMBERS_PLACE, LineFunction, Range, module_of_lines
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
-from xlapy.hlo.attributes import WindowDimension
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Instruction
 from xlapy_runtime.records import Record
 
 SOURCE, KERNEL, RESULT = range(FIRST_ARRAY, FIRST_ARRAY + 3)  # in the table of a library call
@@ -41,8 +54,9 @@ RANKS = (1, 2, 3)
 ROWS_FROM_BASE = 5
 """Results of a tile whose elements of the array are found from one address: the same, one and two steps further on."""
 
-_AXIS = ("size", "window", "stride", "dilation", "low")
-_OF_AXIS = (*_AXIS, "step", "place", "kernel")
+_AXIS = ("size", "dilation", "step", "place", "kernel")
+_LINE = ("count", "window", "stride", "low", "result")
+_TILE = ("size", "dilation", "window", "stride", "low")
 
 
 def _axes(rank: int) -> tuple[str, ...]:
@@ -55,107 +69,168 @@ def _loops(rank: int) -> tuple[str, ...]:
 
 
 def _numbers(rank: int) -> tuple[str, ...]:
-    """By name, in order: how often loops run, with 1 for the one that tiles go along, and bytes from one turn to the
-    next in the arrays; of each spatial dimension what its windows are, the bytes from one element to the next, and from
-    one place of the window to the next in the array and in the kernel; which loop has the tiles, and what its windows
-    are; how many results are before these, how many tiles there are, how many results they cover, how many blocks there
-    are with the results beside them, and bytes from one result to the next; output features over which lanes lie, and
-    those of a group, input features and bytes between them."""
-    axes, loops = _axes(rank), _loops(rank)
+    """By name, in order, for all parts: how many these are; how often loops over groups and blocks of lanes run, and
+    bytes from one turn to the next in the arrays; of each spatial dimension the elements, how far apart those are that
+    a window sees, bytes from one to the next, and from one place of the window to the next in the array and in the
+    kernel; output features over which lanes lie, and those of a group, input features and bytes between them."""
     return (
-        *(f"{loop}_count" for loop in loops),
-        *(f"{loop}_result" for loop in loops if loop != "block"),
-        *("batch_source", "group_source", "group_kernel", "kernel_first"),
-        *(f"{axis}_{what}" for axis in axes for what in _OF_AXIS),
-        *(f"{loop}_is_tiled" for loop in ("batch", *axes)),
-        *(f"tile_{what}" for what in _AXIS),
-        *("edge", "tiles", "covered", "blocks", "tile_source", "tile_result"),
+        *("parts", "group_count", "block_count", "group_source", "group_kernel", "group_result"),
+        *("batch_source", "batch_result"),
+        *(f"{axis}_{what}" for axis in _axes(rank) for what in _AXIS),
         *("columns", "group_columns", "inputs", "input_source", "input_kernel"),
     )
 
 
-def call_of_direct(plan: ConvolutionPlan) -> LibraryCall | None:
-    """How a library computes a convolution, if one does; in units of the plan."""
-    convolution, numbers = plan.instruction, plan.numbers
+def _numbers_of_part(rank: int) -> tuple[str, ...]:
+    """The same of each part: its units; where its first place and result are; how often the other loops run, with 1 for
+    the one that tiles go along; of each spatial dimension what its windows are, and bytes from one result to the next;
+    which loop has the tiles, and what its windows are; how many results are before these, how many tiles there are, how
+    many results they cover, how many blocks there are with the results beside them, and bytes from one of them to the
+    next in both arrays."""
+    axes = _axes(rank)
+    return (
+        *("units", "kernel_first", "result_first", "batch_count"),
+        *(f"{axis}_{what}" for axis in axes for what in _LINE),
+        *(f"{axis}_is_tiled" for axis in axes),
+        *(f"tile_{what}" for what in _TILE),
+        *("edge", "tiles", "covered", "blocks", "tile_source", "tile_result"),
+    )
+
+
+class DirectCall(Record):
+    """How a library computes a convolution, in how many units, and what one of these moves, or multiplies where that
+    costs more."""
+
+    call: LibraryCall
+    units: int
+    unit_bytes: int
+
+
+def call_of_direct(convolution: Instruction, target: Target) -> DirectCall | None:
+    """How a library computes a convolution, if one does."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     source, kernel, result = shapes = [value.shape for value in (*convolution.operands, convolution)]
-    if result.type not in TYPES or not source.type is kernel.type is result.type or not result.size or not plan.inputs:
+    if result.type not in TYPES or not source.type is kernel.type is result.type or not result.size or not source.size:
         return None
-    if plan.lane_loop != FEATURE or plan.lanes not in LANES or len(plan.axes) > RANKS[-1] or plan.sheets > 1:
+    axes = axes_of_convolution(convolution)
+    if len(axes) > RANKS[-1] or convolution.attributes["batch_group_count"] > 1:
         return None
-    if plan.has_features_outside or plan.batch_per_group:
+    phases = list(phases_of(axes))
+    plan = plan_convolution(convolution, target, [line.axis for line in phases[0]])
+    if not _has_kind(plan):
         return None
-    if plan.tile_loop is not None and plan.shares_places(plan.tile_loop):  # tiles would have to be inside
-        return None
-    if any(axis.part.base_dilation > 1 for axis in plan.axes) or plan.tile not in _tiles(plan.vectors):
-        return None
-    of_source, of_kernel, of_result = ([step * shape.type.bytes for step in shape.strides()] for shape in shapes)
+    tile, parts = parts_of(plan, phases)
     width = result.type.bytes
+    of_source, of_kernel, of_result = ([step * width for step in shape.strides()] for shape in shapes)
     if of_kernel[numbers.kernel_output_feature] != width or of_result[numbers.output_feature] != width:
         return None
-    rank = max(len(plan.axes), 1)
-    axes = plan.axes or (_NO_AXIS,)
-    steps = [
+    moves = [
         (of_source[s], of_kernel[k], of_result[r])
         for s, k, r in zip(numbers.input_spatial, numbers.kernel_spatial, numbers.output_spatial, strict=True)
-    ] or [(0, 0, 0)]
-    sizes = {"batch": plan.sizes[BATCH], "group": plan.sizes[GROUP], "block": plan.lane_blocks}
-    values: dict[str, int] = {"kernel_first": 0}
-    for name, axis, (read, weight, written) in zip(_axes(rank), axes, steps, strict=True):
-        part = axis.part
-        sizes[name] = axis.count
-        values["kernel_first"] += (part.size - 1) * weight if part.reversal else 0
-        moves = (read, part.window_dilation * read, -weight if part.reversal else weight)
-        values |= {f"{name}_{what}": number for what, number in zip(_OF_AXIS, (*_window(axis), *moves), strict=True)}
-        values[f"{name}_result"] = written
-    values |= {
-        "batch_source": of_source[numbers.input_batch],
-        "batch_result": of_result[numbers.output_batch],
+    ]
+    steps = _Steps(of_source[numbers.input_batch], of_result[numbers.output_batch], tuple(moves or [(0, 0, 0)]))
+    shared = {
+        "parts": len(parts),
+        "group_count": plan.sizes[GROUP],
+        "block_count": plan.lane_blocks,
         "group_source": plan.inputs * of_source[numbers.input_feature],
         "group_kernel": plan.features_per_group * width,
         "group_result": plan.features_per_group * width,
+        "batch_source": steps.batch_source,
+        "batch_result": steps.batch_result,
         "columns": plan.sizes[FEATURE],
         "group_columns": plan.features_per_group,
         "inputs": plan.inputs,
         "input_source": of_source[numbers.input_feature],
         "input_kernel": of_kernel[numbers.kernel_input_feature],
     }
-    values |= _numbers_of_tiles(plan, values, rank)
-    values |= {f"{loop}_count": 1 if values.get(f"{loop}_is_tiled") else size for loop, size in sizes.items()}
-    way = "groups" if plan.sizes[FEATURE] > plan.features_per_group else "lines" if _has_lines(plan) else ""
-    kind = Kind(result.type, rank, plan.lanes, plan.vectors, plan.tile, way)
-    return LibraryCall(kind.name, kind.name, tuple(values[number] for number in _numbers(rank)))
+    lines = phases[0] or (NO_LINE,)
+    rank = len(lines)
+    for name, line, (read, weight, _) in zip(_axes(rank), lines, steps.axes, strict=True):
+        part = line.axis.part
+        weight *= line.place_step * (-1 if part.reversal else 1)
+        of_axis = (line.axis.size, part.window_dilation, read, part.window_dilation * read, weight)
+        shared |= {f"{name}_{what}": number for what, number in zip(_AXIS, of_axis, strict=True)}
+    values = [shared[name] for name in _numbers(rank)]
+    units = 0
+    for cut in parts:
+        of_part = _values_of_part(cut, plan, tile, steps)
+        units += of_part["units"]
+        values += [of_part[name] for name in _numbers_of_part(rank)]
+    kind = Kind(result.type, rank, plan.lanes, plan.vectors, tile, _way(plan, shared))
+    call = LibraryCall(kind.name, kind.name, tuple(values))
+    return DirectCall(call, units, _unit_bytes(plan, phases, units))
 
 
-def _has_lines(plan: ConvolutionPlan) -> bool:
-    return bool(plan.axes) and plan.has_lines
+def _has_kind(plan: ConvolutionPlan) -> bool:
+    """There is a function for tiles of this kind."""
+    is_suited = plan.lane_loop == FEATURE and plan.lanes in LANES and plan.sheets == 1 and plan.inputs > 0
+    if not is_suited or plan.has_features_outside or plan.tile not in _tiles(plan.vectors):
+        return False
+    return plan.tile_loop is None or not plan.shares_places(plan.tile_loop)  # tiles would have to be inside
 
 
-_NO_AXIS = WindowAxis(WindowDimension(1), 1, 1)
+def _way(plan: ConvolutionPlan, shared: Mapping[str, int]) -> str:
+    if plan.sizes[FEATURE] > plan.features_per_group:
+        return "groups"
+    last = _axes(max(len(plan.axes), 1))[-1]
+    has_lines = all(
+        shared[f"{last}_{place}"] == plan.inputs * shared[f"input_{array}"]
+        for place, array in (("place", "source"), ("kernel", "kernel"))
+    )
+    return "lines" if has_lines else ""
 
 
-def _window(axis: WindowAxis) -> tuple[int, ...]:
-    part = axis.part
-    return axis.size, part.size, part.stride, part.window_dilation, part.padding_low
+class _Steps(Record):
+    """Bytes from one image to the next in source and result; of each axis, from one element, place and result to the
+    next."""
+
+    batch_source: int
+    batch_result: int
+    axes: tuple[tuple[int, int, int], ...]
 
 
-def _numbers_of_tiles(plan: ConvolutionPlan, values: dict[str, int], rank: int) -> dict[str, int]:
-    loop = plan.tile_loop
-    tiled = None if loop is None else "batch" if loop == BATCH else f"axis{loop - SPATIAL}"
-    source, result = 0, 0
-    if tiled is not None:
-        source = values["batch_source"] if loop == BATCH else values[f"{tiled}_stride"] * values[f"{tiled}_step"]
-        result = values[f"{tiled}_result"]
-    window = _window(_NO_AXIS if loop is None or loop == BATCH else plan.axes[loop - SPATIAL])
-    return {
-        **{f"{name}_is_tiled": int(name == tiled) for name in ("batch", *_axes(rank))},
-        **{f"tile_{what}": number for what, number in zip(_AXIS, window, strict=True)},
-        "edge": plan.edges[0],
-        "tiles": plan.tiles,
-        "covered": plan.inner,
-        "blocks": plan.tile_blocks,
-        "tile_source": source,
-        "tile_result": result,
+def _values_of_part(part: Part, plan: ConvolutionPlan, tile: int, steps: _Steps) -> dict[str, int]:
+    counts, lines = part.outer(), part.lines or (NO_LINE,)
+    names = _axes(len(lines))
+    tiled = None if part.loop is None or part.loop == BATCH else part.loop - SPATIAL
+    values = {
+        "kernel_first": 0,
+        "result_first": 0,
+        "batch_count": counts[BATCH],
+        "edge": part.edges[0],
+        "tiles": -(-part.covered // tile),
+        "covered": part.covered,
+        "blocks": part.units(tile),
+        "tile_source": steps.batch_source if part.loop == BATCH else 0,
+        "tile_result": steps.batch_result if part.loop == BATCH else 0,
     }
+    for spatial, (name, line, (read, weight, written)) in enumerate(zip(names, lines, steps.axes, strict=True)):
+        window, step = line.axis.part, line.step * written
+        of_axis = (counts.get(SPATIAL + spatial, 1), window.size, window.stride, window.padding_low, step)
+        values |= {f"{name}_{what}": number for what, number in zip(_LINE, of_axis, strict=True)}
+        values[f"{name}_is_tiled"] = int(spatial == tiled)
+        place = line.first_place
+        values["kernel_first"] += (line.whole - 1 - place if window.reversal else place) * weight
+        values["result_first"] += line.first * written
+        if spatial == tiled:
+            values |= {"tile_source": window.stride * read, "tile_result": step}
+    axis = NO_LINE.axis if tiled is None else lines[tiled].axis
+    window = axis.part
+    of_tile = (axis.size, window.window_dilation, window.size, window.stride, window.padding_low)
+    values |= {f"tile_{what}": number for what, number in zip(_TILE, of_tile, strict=True)}
+    values["units"] = math.prod(counts.values()) * plan.sizes[GROUP] * plan.lane_blocks * values["blocks"]
+    return values
+
+
+def _unit_bytes(plan: ConvolutionPlan, phases: Sequence[Sequence[Line]], units: int) -> int:
+    """Traffic, or the products where they cost more: about one for the time of a byte."""
+    convolution = plan.instruction
+    result = convolution.shape
+    of_features = result.dims[plan.numbers.output_feature] * plan.sizes[BATCH] * plan.inputs
+    products = sum(math.prod(line.axis.count * line.axis.part.size for line in lines) for lines in phases)
+    traffic = result.bytes + sum(operand.shape.bytes for operand in convolution.operands)
+    return max(products * of_features, traffic) // units
 
 
 def _tiles(vectors: int) -> range:
@@ -213,17 +288,40 @@ class _Tiles(LineFunction):
         self._vector = register_type(kind.type).with_lanes(kind.lanes)
         self._vector_bytes = kind.lanes * kind.type.bytes
         self._groups: list[Value] = []
+        self._part: Mapping[str, Value] = {}
         self._source, self._kernel, self._result = (
             k.load(k.gep(k.parameters["table"], place, PTR.bytes), PTR, hoistable=True)
             for place in (SOURCE, KERNEL, RESULT)
         )
 
+    def __getitem__(self, name: str) -> Value:
+        """A number of all parts, or of the one that is written."""
+        return self._part[name] if name in self._part else super().__getitem__(name)
+
     def emit(self) -> None:
+        k, names = self._k, _numbers_of_part(self._kind.rank)
+        table = k.load(k.gep(k.parameters["table"], NUMBERS_PLACE, PTR.bytes), PTR, hoistable=True)
+        first = k.gep(table, len(_numbers(self._kind.rank)), I64.bytes)
+        with k.loop(0, self["parts"], carry=[first, k.parameters["begin"], k.parameters["end"]], runs=True) as parts:
+            numbers, begin, end = parts.values
+            self._part = {
+                name: k.load(k.gep(numbers, place, I64.bytes), I64, hoistable=True) for place, name in enumerate(names)
+            }
+            units = self["units"]
+            own = k.smax(begin, 0), k.smin(end, units)
+            with k.if_(k.compare("lt", *own)):
+                self._lines(*own)
+            parts.next = [k.gep(numbers, len(names), I64.bytes), k.sub(begin, units), k.sub(end, units)]
+
+    def _lines(self, begin: Value, end: Value) -> None:
         """Units are blocks along the tiled loop; a line has all of these at one position of the other loops."""
         k, blocks = self._k, self["blocks"]
-        begin, end = k.parameters["begin"], k.parameters["end"]
         first = k.udiv(begin, blocks)
-        with k.loop(first, k.udiv(k.add(end, k.sub(blocks, 1)), blocks), carry=self._position(first)) as lines:
+        nothing = k.const(I64, 0)
+        places = k.if_else(
+            k.compare("eq", begin, 0), lambda: [nothing] * len(self._loops), lambda: self._position(first)
+        )
+        with k.loop(first, k.udiv(k.add(end, k.sub(blocks, 1)), blocks), carry=places, runs=True) as lines:
             unit = k.mul(lines.index, blocks)
             own = k.smax(k.sub(begin, unit), 0), k.smin(k.sub(end, unit), blocks)
             self._line(dict(zip(self._loops, lines.values, strict=True)), own)
@@ -259,7 +357,8 @@ class _Tiles(LineFunction):
         features = k.mul(column, self._kind.type.bytes)
         source = self._moved(self._source, places, "source", ("batch", "group"))
         kernel = self._moved(k.gep(k.gep(self._kernel, self["kernel_first"]), features), places, "kernel", ("group",))
-        result = self._moved(k.gep(self._result, features), places, "result", ("batch", "group", *self._axes))
+        result = k.gep(k.gep(self._result, self["result_first"]), features)
+        result = self._moved(result, places, "result", ("batch", "group", *self._axes))
         if self._kind.way == "groups":
             self._groups = [
                 self._group_of_lanes(k.add(column, n * self._kind.lanes)) for n in range(self._kind.vectors)

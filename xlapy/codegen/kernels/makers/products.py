@@ -46,7 +46,7 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
     call = next(filter(None, (find(instruction, target) for find in calls)), None)
     if call is not None:
         return Kernel(call.units, call.unit_bytes, call.call, least_units=call.least_units)
-    gradient = call_of_depthwise_gradient(instruction, situation.target)
+    gradient = call_of_depthwise_gradient(instruction, target)
     if gradient is not None:
         return Kernel(
             gradient.units,
@@ -55,10 +55,10 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
             shared_bytes=gradient.scratch_bytes,
             finish=gradient.add,
         )
-    plan = plan_convolution(instruction, situation.target)
-    direct = call_of_direct(plan)
+    direct = call_of_direct(instruction, target)
     if direct is not None:
-        return Kernel(plan.units, plan.bytes_per_unit, direct)
+        return Kernel(direct.units, direct.unit_bytes, direct.call)
+    plan = plan_convolution(instruction, target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_convolution(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
