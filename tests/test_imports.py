@@ -68,6 +68,7 @@ HLO_FLOORS = (
         "short_products",
         "spread_products",
         "row_blocks",
+        "phases",
         "padded_selections",
         "identities",
         "regions",

@@ -126,12 +126,12 @@ PROGRAMS = {
     ),
     "strided convolution": Program(
         jax.grad(lambda x, k: (convolved(x, k, 2) ** 2).sum()),
-        (IMAGES, np.ones((3, 3, 3, 4), np.float32)),
+        (IMAGES.astype(jnp.bfloat16), np.ones((3, 3, 3, 4), jnp.bfloat16)),
         "reversed-kernel dilated-input-by-phases kernel-with-features-last merge-slices",
     ),
     "gradient of patches": Program(
         jax.grad(lambda x, k: (convolved(x, k, 4) ** 2).sum()),
-        (IMAGES, np.ones((4, 4, 3, 8), np.float32)),
+        (IMAGES.astype(jnp.bfloat16), np.ones((4, 4, 3, 8), jnp.bfloat16)),
         "windows-that-meet-one-element",
     ),
     "similarities of pairs": Program(

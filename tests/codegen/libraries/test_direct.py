@@ -64,6 +64,42 @@ def test_convolutions(name: str, element_type: str) -> None:
     check(convolution(*shapes, labels=labels, element_type=element_type))
 
 
+TWOS = "lhs_dilate=2x2"
+HOLES = {
+    "a line, by twos": ("2,19,5", "4,5,16", "2,38,16", "size=4 pad=2_2 lhs_dilate=2", LINES),
+    "a line, by eights": ("1,21,5", "16,5,16", "1,168,16", "size=16 pad=11_11 lhs_dilate=8", LINES),
+    "a line, an empty phase": ("2,19,5", "2,5,16", "2,56,16", "size=2 pad=1_1 lhs_dilate=3", LINES),
+    "a line, holes and a step": ("2,19,5", "5,5,16", "2,20,16", "size=5 stride=3 pad=4_5 lhs_dilate=3", LINES),
+    "a line, other steps": ("2,19,5", "5,5,16", "2,27,16", "size=5 stride=4 pad=2_1 lhs_dilate=6", LINES),
+    "a line, places apart": ("2,19,5", "3,5,16", "2,36,16", "size=3 pad=1_2 lhs_dilate=2 rhs_dilate=2", LINES),
+    "a line, no holes": ("2,19,5", "3,5,16", "2,57,16", "size=3 pad=3_5 lhs_dilate=3 rhs_dilate=3", LINES),
+    "planes": ("2,8,9,4", "3,3,4,16", "2,16,18,16", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", PLANES),
+    "planes, one way": ("2,8,9,4", "3,3,4,16", "2,16,9,16", "size=3x3 pad=2_1x1_1 lhs_dilate=2x1", PLANES),
+    "planes, backwards": ("2,8,9,4", "4,3,4,16", "2,16,18,16", f"size=4x3 pad=2_2x2_1 {TWOS} rhs_reversal=1x1", PLANES),
+    "planes, six features": ("2,8,9,4", "4,4,4,6", "2,16,18,6", "size=4x4 pad=2_2x2_2 lhs_dilate=2x2", PLANES),
+    "planes, cut": ("3,8,9,4", "4,4,4,16", "3,11,20,16", "size=4x4 pad=0_-1x-2_8 lhs_dilate=2x2", PLANES),
+    "side by side": ("2,8,9,4", "2,2,4,16", "2,16,18,16", "size=2x2 pad=1_1x1_1 lhs_dilate=2x2", PLANES),
+    "few": ("2,4,5,4", "3,3,4,16", "2,2,3,16", "size=3x3 pad=-3_-3x-4_-4 lhs_dilate=3x3", PLANES),
+    "space": ("1,4,5,3,4", "3,3,3,4,8", "1,8,10,6,8", "size=3x3x3 pad=2_1x2_1x2_1 lhs_dilate=2x2x2", SPACES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("element_type", ["f32", "f64"])
+@pytest.mark.parametrize("name", HOLES)
+def test_holes(name: str, element_type: str) -> None:
+    *shapes, labels = HOLES[name]
+    text = convolution(*shapes, labels=labels, element_type=element_type)
+    check(text)
+    calls = re.findall(r"call void @\"?(direct_[\w.]+|\S*convolution\S*)", xlapy.compile(text).llvm_ir())
+    assert len(calls) == 1
+
+
+def test_holes_in_groups() -> None:
+    window = "size=3x3 pad=2_1x2_1 lhs_dilate=2x2"
+    check(convolution("2,6,7,8", "3,3,2,32", "2,12,14,32", window, labels=PLANES, groups=4))
+    assert check(convolution("2,6,7,8", "3,3,2,8", "2,12,14,8", window, labels=PLANES, groups=4)).endswith(".groups")
+
+
 def test_groups() -> None:
     check(convolution("2,9,11,8", "3,3,2,32", "2,9,11,32", "size=3x3 pad=1_1x1_1", labels=PLANES, groups=4))
 
@@ -80,21 +116,6 @@ def test_one_loop_goes_over_the_features_of_neighbouring_places() -> None:
     assert check(convolution(*shapes, labels=labels)).endswith(".lines")
     *shapes, labels = WINDOWS["backwards"]
     assert not check(convolution(*shapes, labels=labels)).endswith(".lines")
-
-
-def test_kernels_of_one_shape_share_a_function() -> None:
-    """What differs between the phases of a transposed convolution are numbers."""
-    text = """HloModule m
-      ENTRY main {
-        x = f32[2,12,12,8] parameter(0)
-        k = f32[4,4,8,16] parameter(1)
-        ROOT c = f32[2,24,24,16] convolution(x, k), window={size=4x4 pad=2_2x2_2 lhs_dilate=2x2},
-          dim_labels=b01f_01io->b01f
-      }"""
-    check(text)
-    ir = xlapy.compile(text).llvm_ir()
-    assert len(set(re.findall(r"@\"?(direct_[\w.]+)", ir))) == 1
-    assert ".convolution" not in ir
 
 
 OTHERS = {
@@ -124,6 +145,23 @@ def test_results_do_not_depend_on_threads() -> None:
     text = convolution("4,40,41,8", "3,3,8,24", "4,40,41,24", "size=3x3 pad=1_1x1_1", labels=PLANES)
     x = np.random.default_rng(0).normal(size=(4, 40, 41, 8)).astype(np.float32)
     k = np.random.default_rng(1).normal(size=(3, 3, 8, 24)).astype(np.float32)
+    results = [xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x, k) for threads in (1, 2, 3, 8)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_infinities_do_not_meet_holes() -> None:
+    *shapes, labels = HOLES["planes"]
+    text = convolution(*shapes, labels=labels)
+    x, k = np.ones((2, 8, 9, 4), np.float32), np.ones((3, 3, 4, 16), np.float32)
+    k[0, :, :, 5], k[:, 1, :, 7] = np.inf, np.nan
+    np.testing.assert_array_equal(xlapy.compile(text)(x, k), xlapy.evaluate(text, x, k))
+
+
+def test_parts_are_split_among_threads() -> None:
+    text = convolution("3,20,21,8", "4,4,8,24", "3,40,42,24", "size=4x4 pad=2_2x2_2 lhs_dilate=2x2", labels=PLANES)
+    x = np.random.default_rng(0).normal(size=(3, 20, 21, 8)).astype(np.float32)
+    k = np.random.default_rng(1).normal(size=(4, 4, 8, 24)).astype(np.float32)
     results = [xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x, k) for threads in (1, 2, 3, 8)]
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])

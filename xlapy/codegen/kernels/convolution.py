@@ -36,6 +36,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import has_features_in_lanes
+from xlapy.hlo.phases import LONG_WINDOW
 from xlapy_runtime.records import Record
 
 VECTORS = 2  # along the lanes
@@ -67,9 +68,6 @@ are in a tile, it has one vector along the lanes."""
 PLACES_AHEAD = 8
 """So far ahead a long window is fetched whose places are lines apart (16 of 128 channels, 28 by 28 positions: 320 us
 instead of 452; 4 places and 16 are as good, 32 are too many)."""
-
-LONG_WINDOW = 8
-"""Places of a window in a line that are worth a loop of their own inside of the one over input features."""
 
 BATCH, GROUP, FEATURE, SPATIAL = 0, 1, 2, 3
 """Loops over results: batch, group, output feature in its group, then the spatial dimensions from SPATIAL on."""

@@ -16,6 +16,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import has_features_in_lanes
 from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.phases import MOST_PHASES, has_phases_in_library
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.hlo.spread_products import spread_product
 from xlapy.passes import new
@@ -117,21 +118,26 @@ def kernel_with_features_last(
     """convolution(x, k) -> convolution(x, transpose(k)) with output features last, where lanes lie across them
 
     Vectors of output features are then loaded, not gathered."""
-    moved = numbers.kernel_output_feature
-    features = y.shape.dims[moved]
-    is_last = all(size == 1 for size in y.shape.dims[moved + 1 :])
-    if is_last or features == 1 or not y.shape.is_static or not has_features_in_lanes(root):
+    if not _wants_features_last(root, y, numbers):
         return None
-    if spread_product(root) is not None:  # packs the kernel itself
-        return None
-    if root.shape.size < MULTIPLICATIONS_PER_WEIGHT * features:
-        return None
-    order = (*numbers.kernel_spatial, numbers.kernel_input_feature, moved)
+    order = (*numbers.kernel_spatial, numbers.kernel_input_feature, numbers.kernel_output_feature)
     return new.like(
         root,
         [x, new.transpose(y, permutation=order)],
         dimension_numbers=_with_kernel(numbers, order),
     )
+
+
+def _wants_features_last(root: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers) -> bool:
+    """A copy of the kernel y with output features last is worth it."""
+    moved = numbers.kernel_output_feature
+    features = y.shape.dims[moved]
+    is_last = all(size == 1 for size in y.shape.dims[moved + 1 :])
+    if is_last or features == 1 or not y.shape.is_static or not has_features_in_lanes(root):
+        return False
+    if spread_product(root) is not None:  # packs the kernel itself
+        return False
+    return root.shape.size >= MULTIPLICATIONS_PER_WEIGHT * features
 
 
 def _with_kernel(numbers: ConvolutionDimensionNumbers, order: Dims) -> ConvolutionDimensionNumbers:
@@ -214,9 +220,6 @@ def _has_awkward_rows(root: Instruction, window: Window) -> bool:
 
 # -- dilated inputs ----------------------------------------------------------------------------------------------------
 
-MOST_PHASES = 32
-"""Convolutions that one is taken apart into: each is compiled by itself."""
-
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
 def windows_that_meet_one_element(
@@ -230,6 +233,8 @@ def windows_that_meet_one_element(
     if groups != 1 or not (root.shape.size and x.shape.is_static and y.shape.is_static):
         return None
     if not _meet_one_element(root, x, numbers, window) or spread_product(root) is not None:
+        return None
+    if _wants_features_last(root, y, numbers) or has_phases_in_library(root):
         return None
     reversed_dims = tuple(
         axis
@@ -297,6 +302,8 @@ def dilated_input_by_features(
         return None
     if dilation * features > FEW_LANES or dilation > MOST_PHASES or spread_product(root) is not None:
         return None
+    if features >= LEAST_LANES and has_phases_in_library(root):
+        return None
     before = (-1 - part.padding_low) % dilation  # positions in front of the first one that see the same elements
     positions = -(-(before + root.shape.dims[line]) // dilation)
     size, low = part.size // dilation, (part.padding_low + before + 1) // dilation - 1
@@ -349,7 +356,7 @@ def dilated_input_by_phases(
     spatial = next((s for s, part in enumerate(window.dimensions) if part.base_dilation > 1), None)
     if spatial is None or not (root.shape.size and x.shape.is_static and y.shape.is_static):
         return None
-    if spread_product(root) is not None:
+    if spread_product(root) is not None or _wants_features_last(root, y, numbers) or has_phases_in_library(root):
         return None
     part = window.dimensions[spatial]
     if part.stride != 1 or part.window_dilation != 1 or x.shape.size == 0 or y.shape.size == 0:
@@ -400,6 +407,9 @@ def _phase(convolution: Instruction, spatial: int, phase: int, positions: int) -
 
 FEW_LANES = 16
 """Products for different places of a line that are computed side by side, in lanes that would be idle else."""
+
+LEAST_LANES = 8
+"""So many features fill a vector by themselves."""
 
 LEAST_INPUTS = 16
 LEAST_MULTIPLICATIONS = 1 << 20
