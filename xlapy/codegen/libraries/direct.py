@@ -1,6 +1,7 @@
 """Direct convolutions with output features side by side in lanes, as `kernels.convolution` plans them.
 
-    direct_TYPE_D_LxV_R             D spatial dimensions, L lanes, V vectors of them, tiles of R results along a loop
+    direct_TYPE_D_LxV_R             D spatial dimensions, L lanes, V vectors of them, tiles of R results along a loop;
+                                    where there are as few features as L, some lanes of a vector may be idle
     direct_TYPE_D_LxV_R.lines       the same, where one loop goes over places of a line and input features
     direct_TYPE_D_LxV_R.groups      the same, where lanes lie across several groups
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
@@ -43,7 +45,8 @@ from xlapy_runtime.records import Record
 SOURCE, KERNEL, RESULT = range(FIRST_ARRAY, FIRST_ARRAY + 3)  # in the table of a library call
 
 TYPES = (et.F32, et.F64)
-LANES = (2, 4, 8, 16)
+LANES = range(2, 16 + 1)
+"""Those that are used: of one vector, which may have more, or of several that are full."""
 
 WAYS = ("", "lines", "groups")
 """To read the array."""
@@ -117,6 +120,8 @@ def call_of_direct(convolution: Instruction, target: Target) -> DirectCall | Non
         return None
     phases = list(phases_of(axes))
     plan = plan_convolution(convolution, target, [line.axis for line in phases[0]])
+    if _has_few_features(plan, target):
+        plan = replace(plan, lanes=plan.sizes[FEATURE])
     if not _has_kind(plan):
         return None
     tile, parts = parts_of(plan, phases)
@@ -160,6 +165,13 @@ def call_of_direct(convolution: Instruction, target: Target) -> DirectCall | Non
     kind = Kind(result.type, rank, plan.lanes, plan.vectors, tile, _way(plan, shared))
     call = LibraryCall(kind.name, kind.name, tuple(values))
     return DirectCall(call, units, _unit_bytes(plan, phases, units))
+
+
+def _has_few_features(plan: ConvolutionPlan, target: Target) -> bool:
+    """They do not fill a vector, but more than half of one: that takes less time than two of half the size."""
+    features = plan.sizes[FEATURE]
+    is_short = features < target.lanes(plan.instruction.shape.type.bits)
+    return plan.lane_loop == FEATURE and is_short and features == plan.features_per_group
 
 
 def _has_kind(plan: ConvolutionPlan) -> bool:
@@ -285,7 +297,7 @@ class _Tiles(LineFunction):
         self._axes = _axes(kind.rank)
         self._loops = _loops(kind.rank)
         self._kind = kind
-        self._vector = register_type(kind.type).with_lanes(kind.lanes)
+        self._vector = register_type(kind.type).with_lanes(1 << (kind.lanes - 1).bit_length())
         self._vector_bytes = kind.lanes * kind.type.bytes
         self._groups: list[Value] = []
         self._part: Mapping[str, Value] = {}
@@ -352,7 +364,7 @@ class _Tiles(LineFunction):
 
     def _line(self, places: Mapping[str, Value], blocks: Range) -> None:
         k = self._k
-        lanes = self._kind.vectors * self._vector.lanes
+        lanes = self._kind.vectors * self._kind.lanes
         column = k.smin(k.mul(places["block"], lanes), k.sub(self["columns"], lanes))
         features = k.mul(column, self._kind.type.bytes)
         source = self._moved(self._source, places, "source", ("batch", "group"))
@@ -438,7 +450,7 @@ class _Tiles(LineFunction):
         sums = iter(self._over_places(source, kernel, inside, nothing))
         for place in self._in_a_row(k.gep(result, k.mul(row, self["tile_result"])), self["tile_result"], rows):
             for vector in range(self._kind.vectors):
-                k.store(k.gep(place, vector * self._vector_bytes), next(sums))
+                self._store(k.gep(place, vector * self._vector_bytes), next(sums))
 
     def _over_places(self, source: Value, kernel: Value, inside: Sequence[Range], sums: Sequence[Value]) -> list[Value]:
         """Loops over the places of the window that are inside, one dimension in the other."""
@@ -471,9 +483,7 @@ class _Tiles(LineFunction):
         bases = self._in_a_row(source, k.mul(step, ROWS_FROM_BASE), -(-rows // ROWS_FROM_BASE))
         with k.loop(0, inputs, carry=[kernel, *bases, *sums], runs=runs) as loop:
             weights_at, *at = loop.values[: 1 + len(bases)]
-            weights = [
-                k.load(k.gep(weights_at, n * self._vector_bytes), self._vector) for n in range(self._kind.vectors)
-            ]
+            weights = [self._weights(k.gep(weights_at, n * self._vector_bytes)) for n in range(self._kind.vectors)]
             totals = iter(loop.values[1 + len(bases) :])
             following = [k.gep(weights_at, self["input_kernel"]), *(k.gep(base, self["input_source"]) for base in at)]
             for row in range(rows):
@@ -485,9 +495,27 @@ class _Tiles(LineFunction):
             loop.next = following
         return loop.results[1 + len(bases) :]
 
+    def _weights(self, place: Value) -> Value:
+        """A vector of the kernel, of which no more is read than there is."""
+        k, used = self._k, self._kind.lanes
+        if used == self._vector.lanes:
+            return k.load(place, self._vector)
+        return k.masked_load(place, self._vector, k.first_lanes(k.const(I64, used), self._vector.lanes))
+
+    def _store(self, place: Value, sums: Value) -> None:
+        """A vector of results. Of one with idle lanes the first half and the last ones that are used, as many: a masked
+        store takes some 20 cycles where masks are not registers of their own."""
+        k, used, half = self._k, self._kind.lanes, self._vector.lanes // 2
+        if used == self._vector.lanes:
+            k.store(place, sums)
+            return
+        for first in (0, used - half):
+            part = k.shuffle(sums, None, range(first, first + half))
+            k.store(k.gep(place, first * self._kind.type.bytes), part)
+
     def _elements(self, place: Value) -> list[Value]:
         """What each of the vectors is multiplied by."""
         k, kind = self._k, self._kind
         if kind.way == "groups":
             return [k.gather(place, group, register_type(kind.type), element_bytes=1) for group in self._groups]
-        return [k.splat(k.load(place, register_type(kind.type)), kind.lanes)] * kind.vectors
+        return [k.splat(k.load(place, register_type(kind.type)), self._vector.lanes)] * kind.vectors
