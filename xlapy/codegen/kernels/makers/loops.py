@@ -13,6 +13,7 @@ from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.row_order import rows_and_columns
 from xlapy.codegen.kernels.short_rows import emit_short_rows, plan_short_rows
+from xlapy.codegen.kernels.short_runs import emit_short_runs, plan_short_runs
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries.runs import call_of_runs
 from xlapy.hlo.graph import Instruction
@@ -37,10 +38,23 @@ def loop_of(instruction: Instruction, situation: Situation) -> Kernel:
 
 
 def kernel_of_runs(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
-    """A kernel that a library has, which puts `root` together from runs of elements of the operands."""
+    """A kernel that puts `root` together from runs of elements of the operands: one that a library has, if they are not
+    short."""
+    if situation.in_place:
+        return None
     known = frozenset(operands)
-    call = None if situation.in_place else call_of_runs(root, tuple(operands), known.__contains__, situation.target)
-    return None if call is None else Kernel(call.units, 2 * root.shape.bytes // call.units, call.call)
+    call = call_of_runs(root, tuple(operands), known.__contains__, situation.target)
+    if call is not None:
+        return Kernel(call.units, 2 * root.shape.bytes // call.units, call.call)
+    short = plan_short_runs(root, known.__contains__, situation.target)
+    if short is None:
+        return None
+    source, plan = short
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_short_runs(k, plan, dict(zip(operands, arrays, strict=True))[source], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
 def columns_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
