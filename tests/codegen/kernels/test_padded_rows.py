@@ -9,12 +9,19 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import xlapy
 from tests.support.native import check_native
 from xlapy import ops
-from xlapy.builder import XlaBuilder, XlaOp
+from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
 from xlapy.codegen.kernels import loop
-from xlapy.codegen.kernels.padded_rows import interior_of
+from xlapy.codegen.kernels.padded_rows import JoinedParts, interior_of, joined_parts
 from xlapy.hlo.shape import Shape
+
+
+def built(function: Callable[[XlaOp], XlaOp], dims: tuple[int, ...]) -> XlaComputation:
+    builder = XlaBuilder("program")
+    return builder.build(function(builder.parameter(0, Shape.array("f32", dims))))
+
 
 Widths = list[tuple[int, int, int]]
 
@@ -134,6 +141,17 @@ def differences(x: XlaOp) -> XlaOp:
     )
 
 
+def halves(x: XlaOp, dimension: int) -> XlaOp:
+    """The sums of neighbours, and their differences."""
+    dims = list(x.shape.dims)
+    starts, strides = [0] * len(dims), [1] * len(dims)
+    strides[dimension] = 2
+    even = ops.Slice(x, starts, dims, strides)
+    starts[dimension] = 1
+    odd = ops.Slice(x, starts, dims, strides)
+    return ops.ConcatInDim(x.builder, [even + odd, even - odd], dimension)
+
+
 def turned(x: XlaOp) -> XlaOp:
     return ops.Transpose(x, [1, 0])
 
@@ -181,6 +199,16 @@ JOINED: dict[str, tuple[tuple[int, ...], Callable[[XlaOp], XlaOp]]] = {
             [(0, 3, 0), (2, -2, 0)],
         ),
     ),
+    "halves of a line": ((65_536,), lambda x: halves(x, 0)),
+    "halves that are no whole vectors": ((70_006,), lambda x: halves(x, 0) + halves(rolled(x, 35_003, 0), 0)),
+    "halves of rows": ((90, 130), lambda x: halves(x, 1)),
+    "halves of columns": ((90, 130), lambda x: halves(x, 0)),
+    "halves of halves": ((128, 66), lambda x: halves(halves(x, 0), 0)),
+    "halves of few": ((100, 6), lambda x: halves(x, 1)),
+    "padded halves": (
+        (90, 130),
+        lambda x: ops.Pad(halves(x, 1), np.asarray(3).astype(x.shape.type.dtype), [(1, 2, 0), (0, 0, 0)]),
+    ),
     "every second": ((200, 200), lambda x: every_second(rolled(x, 3, 1), 0) * every_second(x, 1)),
     "from all sides": (
         (130, 140),
@@ -197,7 +225,19 @@ def test_joined(name: str, dtype: Any) -> None:
     check_native(function, x)
 
 
-@pytest.mark.parametrize("name", ["turned round in both dimensions", "a line turned round", "a line of differences"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "turned round in both dimensions",
+        "a line turned round",
+        "a line of differences",
+        "a line turned round far",
+        "halves of a line",
+        "halves that are no whole vectors",
+        "halves of rows",
+        "halves of columns",
+    ],
+)
 def test_joined_and_stored_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
     monkeypatch.setattr(loop, "is_streamed", lambda *_: True)
@@ -227,3 +267,20 @@ def test_the_longer_part_is_inside() -> None:
     x = builder.parameter(0, Shape.array("f32", (200, 300)))
     root = builder.build(rolled(x, 100, 1) + x).module.entry.root
     assert interior_of([root], lambda i: i.opcode == "parameter", 16) == {1: range(100, 300)}
+
+
+def test_parts_that_vectors_fit_into_are_all_that_there_is() -> None:
+    """Of what is cut and joined in one dimension, no place is asked in which part it lies."""
+    builder = XlaBuilder("halves")
+    x = builder.parameter(0, Shape.array("f32", (200, 300)))
+    root = builder.build(halves(x, 1)).module.entry.root
+    found = joined_parts([root], lambda i: i.opcode == "parameter", 16)
+    assert found == JoinedParts(1, (range(150), range(150, 300)))
+    assert joined_parts([root], lambda i: i.opcode == "parameter", 256) is None
+
+
+@pytest.mark.parametrize(("dims", "dimension"), [((1 << 15,), 0), ((128, 256), 0), ((128, 256), 1)])
+def test_halves_are_computed_without_asking(dims: tuple[int, ...], dimension: int) -> None:
+    code = xlapy.compile(built(lambda x: halves(x, dimension), dims)).llvm_ir()
+    assert "masked.load" not in code
+    assert code.count(" = fadd <") == code.count(" = fsub <") == 1

@@ -18,12 +18,20 @@ from dataclasses import replace
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I8, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
 from xlapy.codegen.kernels.functions import are_functions_called, is_block_of_functions, vectors_of_functions
 from xlapy.codegen.kernels.joined_columns import store_columns
-from xlapy.codegen.kernels.padded_rows import RowStep, emit_padded_row, emit_part, interior_of
+from xlapy.codegen.kernels.padded_rows import (
+    Interior,
+    RowStep,
+    emit_joined_row,
+    emit_padded_row,
+    emit_part,
+    interior_of,
+    joined_parts,
+)
 from xlapy.codegen.kernels.row_order import (
     RowWalk,
     inner_dim,
@@ -335,6 +343,11 @@ def _by_numbers(
         placement = None if rest is None else Placement(_is_misplaced(k, plan, position, rest))
         step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), placement)
 
+    joined = joined_parts(plan.roots, arrays.__contains__, plan.lanes) if _has_parts(plan, in_place=in_place) else None
+    if joined is not None:
+        for part in joined.parts:
+            _part_of_line(k, plan, part, begin, end, step, rest)
+        return
     inside = _inside_of_line(plan, arrays) if not in_place else None
     if inside is None:
         strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
@@ -353,9 +366,33 @@ def _by_numbers(
         strip(k, k.select(is_first, begin, high), k.select(is_first, low, end), plan.lanes, linear, overlapping=True)
 
 
+def _has_parts(plan: LoopPlan, *, in_place: bool) -> bool:
+    """Whether loops for what is made in different ways pay, in a kernel over arrays of one dimension."""
+    return plan.shape.rank == 1 and not (in_place or plan.is_quick or plan.lanes == 1)
+
+
+def _part_of_line(
+    k: KernelBuilder, plan: LoopPlan, part: range, begin: Value, end: Value, step: RowStep, rest: Value | None
+) -> None:
+    """What lies in a part of the elements [begin, end): in vectors, which begin where those do that bypass the caches,
+    if any do. What is left over of it runs one by one: the vectors of other parts are made otherwise."""
+
+    def bounded(ix: Indexing, position: Value) -> None:
+        placement = None if rest is None else Placement(k.compare("ne", rest, 0) if ix.lanes > 1 else k.const(I1, 1))
+        step(ix, Index(plan.shape.dims, (ix.along_lanes(position)._replace(bounds=part),)), placement)
+
+    low = k.smax(begin, part.start)
+    high = k.smax(k.smin(end, part.stop), low)
+    if rest is not None:
+        first = k.smin(k.and_(k.add(low, plan.lanes - 1), -plan.lanes), high)
+        strip(k, low, first, 1, bounded, overlapping=False)
+        low = first
+    strip(k, low, high, plan.lanes, bounded, overlapping=False)
+
+
 def _inside_of_line(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> range | None:
     """The elements of an array of one dimension that no end of what is padded or joined is among, in whole vectors."""
-    if plan.shape.rank != 1 or plan.is_quick or plan.lanes == 1:
+    if not _has_parts(plan, in_place=False):
         return None
     inside = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated).get(0)
     if inside is None:
@@ -392,9 +429,13 @@ def _by_rows(
 ) -> None:
     """The loop over rows."""
     parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
-    interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated) if parts_pay else {}
+    joined = joined_parts(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else None
+    interior: Interior = {}
+    if parts_pay and joined is None:
+        interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated)
     streams, shape = plan.streaming and not in_place, plan.shape
-    walk = plan.walk if streams and not interior else RowWalk.as_they_lie(shape)
+    in_parts = {*interior} if joined is None else {joined.dim}
+    walk = plan.walk if streams and not in_parts else RowWalk.as_they_lie(shape)
     if streams:
         arrays = {**arrays, **{row: _by_lines(k, arrays[row]) for row in plan.repeated}}
     is_long = len(between(plan.roots, arrays.__contains__)) >= LONG_STEP
@@ -402,9 +443,10 @@ def _by_rows(
     storing = _storing(plan, fetching.arrays, outputs)
     past_caches, placement_of_all = None, None
     if streams:
-        if len(outputs) > 1 and inner_dim(shape) in interior:
-            interior = {}  # parts of rows begin at other places in other results
-        if (inner_dim(shape) in interior or inner_size(shape) % plan.lanes) and not plan.joins:
+        if len(outputs) > 1 and inner_dim(shape) in in_parts:
+            interior, joined = {}, None  # parts of rows begin at other places in other results
+            in_parts = set()
+        if (inner_dim(shape) in in_parts or inner_size(shape) % plan.lanes) and not plan.joins:
             past_caches = PastCaches.of(k, outputs[0], plan.lanes)
         else:
             placement_of_all = Placement(k.compare("ne", _rest_of_addresses(k, plan, outputs), 0))
@@ -414,6 +456,9 @@ def _by_rows(
 
     def one_row(row: Value, outer: Mapping[int, Coordinate] | None) -> None:
         fetching.emit(k, row, end)
+        if joined is not None:
+            emit_joined_row(k, shape, row, plan.lanes, step, joined, past_caches)
+            return
         if interior:
             emit_padded_row(k, shape, row, plan.lanes, step, interior, past_caches, is_long=is_long)
             return
@@ -431,7 +476,7 @@ def _by_rows(
         )
 
     is_short = inner_size(shape) < SHORT_ROW * plan.lanes and plan.units >= MANY_ROWS
-    if interior or streams or plan.is_quick or not is_short:
+    if in_parts or streams or plan.is_quick or not is_short:
         with k.loop(begin, end) as loop:
             one_row(loop.index, None)
     else:

@@ -24,7 +24,8 @@ from xlapy.hlo.reshape_groups import pairs_of_wide
 from xlapy.hlo.shape import Shape
 
 LEAST_BYTES = 64 * 1024  # of a result: less is not worth code for rows and parts of several kinds
-LEAST_REPEATED_BYTES = 1024  # of one that a loop of the program computes again and again
+LEAST_REPEATED_BYTES = 1024  # of one that a loop of the program computes again and again, or for which code is shorter
+MOST_PARTS = 8  # of a row that is joined, or of many rows, that have loops of their own
 
 Interior = Mapping[int, range]
 """Where in each dimension there are elements of what is padded, and of the same operands of what is joined."""
@@ -63,6 +64,36 @@ def interior_of(
             interior[dim] = max((range(*part) for part in parts), key=len)
     along = interior.get(inner_dim(shape), range(lanes))
     return interior if all(interior.values()) and len(along) >= lanes else {}
+
+
+class JoinedParts(NamedTuple):
+    """All that is joined lies side by side along this dimension, the same operands in all of each part."""
+
+    dim: int
+    parts: tuple[range, ...]
+
+
+def joined_parts(
+    roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int
+) -> JoinedParts | None:
+    """The parts that the roots are joined of, if these are few and in one dimension, nothing is padded, and vectors fit
+    into each."""
+    shape = roots[0].shape
+    if shape.bytes < LEAST_REPEATED_BYTES:
+        return None
+    borders: dict[int, set[int]] = {}
+    for instruction, origins in _moved_behind(roots, is_input):
+        if instruction.opcode == "pad" or (origin := origins[instruction.attributes["dimension"]]) is None:
+            return None
+        sizes = (operand.shape.dims[instruction.attributes["dimension"]] for operand in instruction.operands[:-1])
+        places = (end - origin.offset for end in accumulate(sizes))
+        borders.setdefault(origin.dim, set()).update(place for place in places if 0 < place < shape.dims[origin.dim])
+    if len(borders) != 1:
+        return None
+    ((dim, inside),) = borders.items()
+    parts = tuple(range(*part) for part in pairwise([0, *sorted(inside), shape.dims[dim]]))
+    least = lanes if dim == inner_dim(shape) else 1
+    return JoinedParts(dim, parts) if 1 < len(parts) <= MOST_PARTS and min(map(len, parts)) >= least else None
 
 
 def joined_dims(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]) -> set[int]:
@@ -250,6 +281,40 @@ def emit_padded_row(
         is_second = k.compare("ne", ends.index, 0)
         begin, end = k.select(is_second, second, 0), k.select(is_second, whole, first_end)
         strip(k, begin, end, lanes, anywhere, overlapping=True)
+
+
+def emit_joined_row(
+    k: KernelBuilder,
+    shape: Shape,
+    row: Value,
+    lanes: int,
+    step: RowStep,
+    joined: JoinedParts,
+    past_caches: PastCaches | None = None,
+) -> None:
+    """The inner loop over one row, or a loop for each part of it. Where it is rows that are joined, each computes what
+    its own part is made of."""
+    outer, whole = RowWalk.as_they_lie(shape).outer_positions(k, shape, row), range(inner_size(shape))
+
+    def part_of_row(outer: Mapping[int, Coordinate], part: range) -> None:
+        emit_part(k, shape, row, outer, part, lanes, step, overlapping=True, past_caches=past_caches)
+
+    def from_part(number: int) -> None:
+        part, at = joined.parts[number], outer[joined.dim]
+
+        def own() -> None:
+            part_of_row({**outer, joined.dim: at._replace(bounds=part)}, whole)
+
+        if number == len(joined.parts) - 1:
+            own()
+        else:
+            k.if_else(k.compare("lt", at.start, part.stop), own, lambda: from_part(number + 1))
+
+    if joined.dim != inner_dim(shape):
+        from_part(0)
+        return
+    for part in joined.parts:
+        part_of_row(outer, part)
 
 
 def _between_edges(along: range, lanes: int, size: int) -> range:
