@@ -85,8 +85,8 @@ PRODUCTS = {
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3""",
     "one dimension": """
       x = f32[5,200,64] parameter(0)
-      k = f32[7,64,32] parameter(1)
-      ROOT c = f32[5,200,32] convolution(x, k),
+      k = f32[7,64,40] parameter(1)
+      ROOT c = f32[5,200,40] convolution(x, k),
         window={size=7 pad=3_3}, dim_labels=b0f_0io->b0f""",
     "three dimensions": """
       x = f32[2,7,9,8,16] parameter(0)
@@ -210,8 +210,8 @@ PRODUCTS = {
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3""",
     "few input features, one dimension": """
       x = f64[5,400,4] parameter(0)
-      k = f64[9,4,32] parameter(1)
-      ROOT c = f64[5,400,32] convolution(x, k),
+      k = f64[9,4,240] parameter(1)
+      ROOT c = f64[5,400,240] convolution(x, k),
         window={size=9 pad=4_4}, dim_labels=b0f_0io->b0f""",
     "few input features, three dimensions": """
       x = s32[2,9,12,13,3] parameter(0)
