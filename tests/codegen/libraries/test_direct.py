@@ -9,6 +9,7 @@ import pytest
 
 import xlapy
 from xlapy.codegen.libraries.catalogue import LIBRARIES
+from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
 
@@ -109,6 +110,17 @@ def test_lanes_across_groups(features: int) -> None:
     kernel, result = f"3,3,2,{features}", f"2,9,11,{features}"
     text = convolution("2,9,11,8", kernel, result, "size=3x3 pad=1_1x1_1", labels=PLANES, groups=4)
     assert check(text).endswith(".groups")
+
+
+@pytest.mark.parametrize("features", [2, 3, 5, 6, 7])
+def test_few_features_are_one_vector(features: int) -> None:
+    """More than half of its lanes are used; the others meet nothing that counts."""
+    text = convolution("2,9,13,4", f"3,3,4,{features}", f"2,9,13,{features}", "size=3x3 pad=1_1x1_1", labels=PLANES)
+    name = check(text)
+    assert name.startswith(f"direct_f32_2_{features}x1_") or features > host_target().lanes(32)
+    x, k = np.ones((2, 9, 13, 4), np.float32), np.ones((3, 3, 4, features), np.float32)
+    k[0, :, :, 1] = np.inf
+    np.testing.assert_array_equal(xlapy.compile(text)(x, k), xlapy.evaluate(text, x, k))
 
 
 def test_one_loop_goes_over_the_features_of_neighbouring_places() -> None:

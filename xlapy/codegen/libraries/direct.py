@@ -293,13 +293,19 @@ class _Tiles(LineFunction):
     """Writes one function."""
 
     def __init__(self, k: KernelBuilder, kind: Kind) -> None:
-        super().__init__(k, _numbers(kind.rank))
+        super().__init__(k, ())
         self._axes = _axes(kind.rank)
         self._loops = _loops(kind.rank)
         self._kind = kind
         self._vector = register_type(kind.type).with_lanes(1 << (kind.lanes - 1).bit_length())
         self._vector_bytes = kind.lanes * kind.type.bytes
         self._groups: list[Value] = []
+        moves = (f"{axis}_{what}" for axis in self._axes for what in ("place", "kernel"))
+        self._inner = {"inputs", "input_source", "input_kernel", "tile_source", "tile_result", *moves}
+        names = _numbers(kind.rank)
+        table = k.load(k.gep(k.parameters["table"], NUMBERS_PLACE, PTR.bytes), PTR, hoistable=True)
+        self._shared = {name: k.gep(table, place, I64.bytes) for place, name in enumerate(names)}
+        self._parts = k.gep(table, len(names), I64.bytes)
         self._part: Mapping[str, Value] = {}
         self._source, self._kernel, self._result = (
             k.load(k.gep(k.parameters["table"], place, PTR.bytes), PTR, hoistable=True)
@@ -307,18 +313,18 @@ class _Tiles(LineFunction):
         )
 
     def __getitem__(self, name: str) -> Value:
-        """A number of all parts, or of the one that is written."""
-        return self._part[name] if name in self._part else super().__getitem__(name)
+        """A number of all parts, or of the one that is written. What loops inside of tiles need is loaded once, the
+        rest where it is used: there are more than registers."""
+        places = self._part if name in self._part else self._shared
+        is_inner = name in self._inner
+        return self._k.load(places[name], I64, invariant=not is_inner, hoistable=is_inner)
 
     def emit(self) -> None:
         k, names = self._k, _numbers_of_part(self._kind.rank)
-        table = k.load(k.gep(k.parameters["table"], NUMBERS_PLACE, PTR.bytes), PTR, hoistable=True)
-        first = k.gep(table, len(_numbers(self._kind.rank)), I64.bytes)
-        with k.loop(0, self["parts"], carry=[first, k.parameters["begin"], k.parameters["end"]], runs=True) as parts:
+        first = [self._parts, k.parameters["begin"], k.parameters["end"]]
+        with k.loop(0, self["parts"], carry=first, runs=True) as parts:
             numbers, begin, end = parts.values
-            self._part = {
-                name: k.load(k.gep(numbers, place, I64.bytes), I64, hoistable=True) for place, name in enumerate(names)
-            }
+            self._part = {name: k.gep(numbers, place, I64.bytes) for place, name in enumerate(names)}
             units = self["units"]
             own = k.smax(begin, 0), k.smin(end, units)
             with k.if_(k.compare("lt", *own)):
