@@ -42,6 +42,8 @@ WINDOWS = {
     "every other row": ("3,8,41,20", "8,1,5,3", "3,8,21,20", "size=5x3 stride=2x1 pad=2_2x1_1"),
     "backwards": ("2,9,28,28", "9,1,3,5", "2,9,28,28", "size=3x5 pad=1_1x2_2 rhs_reversal=1x1"),
     "rows that fill no vector": ("5,9,15,14", "9,1,3,3", "5,9,15,14", "size=3x3 pad=1_1x1_1"),
+    "few channels": ("1,3,70,70", "3,1,3,3", "1,3,70,70", "size=3x3 pad=1_1x1_1"),
+    "one small image, five by five": ("1,1,60,60", "1,1,5,5", "1,1,56,56", "size=5x5"),
     "cut and far outside": ("2,9,28,28", "9,1,3,3", "2,9,31,53", "size=3x3 pad=4_1x-1_28"),
 }
 
@@ -56,12 +58,17 @@ def test_places_in_other_orders() -> None:
     check(planes("9,28,2,27", "3,9,3,1", "28,9,2,27", "size=3x3 pad=1_1x1_1", labels="f0b1_0o1i->0fb1"))
 
 
+def test_an_image_of_one_feature_is_a_plane() -> None:
+    check(planes("1,60,64,1", "5,5,1,1", "1,60,60,1", "size=5x5 pad=2_2x0_0", labels="b01f_01io->b01f"))
+
+
 OTHERS = {
     "every other position": planes("2,9,28,55", "9,1,3,3", "2,9,28,28", "size=3x3 stride=1x2 pad=1_1x1_1"),
     "places apart": planes("2,9,28,28", "9,1,3,3", "2,9,28,26", "size=3x3 pad=1_1x1_1 rhs_dilate=1x2"),
     "rows apart": planes("2,9,28,28", "9,1,3,3", "2,9,26,28", "size=3x3 pad=1_1x1_1 rhs_dilate=2x1"),
     "a window of two rows": planes("2,9,28,28", "9,1,2,2", "2,9,27,27", "size=2x2"),
-    "few channels": planes("1,3,70,70", "3,1,3,3", "1,3,70,70", "size=3x3 pad=1_1x1_1"),
+    "few channels, to share out": planes("1,3,270,270", "3,1,3,3", "1,3,270,270", "size=3x3 pad=1_1x1_1"),
+    "one small image": planes("1,1,60,60", "1,1,3,3", "1,1,60,60", "size=3x3 pad=1_1x1_1"),
     "small images": planes("16,60,3,3", "60,1,3,3", "16,60,3,3", "size=3x3 pad=1_1x1_1"),
 }
 
