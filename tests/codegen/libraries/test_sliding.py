@@ -262,10 +262,21 @@ OTHERS = {
     "largest elements from the last one on": pooling("maximum", ("70,1600", "70,1600"), "size=70x1 pad=0_69x0_0"),
     "holes": pooling("add", ("3,70,200", "3,137,200"), "size=1x3x1 lhs_dilate=1x2x1"),
     "three dimensions": pooling("add", ("4,9,9,9,40", "4,8,8,8,40"), "size=1x2x2x2x1"),
-    "few results": pooling("add", ("2,6,6,64", "2,5,5,64"), "size=1x2x2x1"),
+    "few results in a row": pooling("add", ("2,14,14,16", "2,13,13,16"), "size=1x2x2x1"),
+    "few results": pooling("add", ("1,3,10,64", "1,1,5,64"), "size=1x3x3x1 stride=1x2x2x1 pad=0_0x0_0x1_0x0_0"),
     "integers": pooling("add", *WINDOWS["two by two"], element_type="s32"),
     "narrow numbers": pooling("maximum", *WINDOWS["two by two"], element_type="bf16"),
 }
+
+
+def test_rows_of_much_work_are_worth_a_call() -> None:
+    check(pooling("add", ("2,6,6,64", "2,5,5,64"), "size=1x2x2x1"))
+
+
+def test_made_elements_are_worth_a_call_sooner() -> None:
+    shapes, window = ("8,14,14,16", "8,7,7,16"), "size=1x2x2x1 stride=1x2x2x1"
+    check_made(made(MADE["rectified"], "maximum", shapes, window))
+    check(pooling("maximum", shapes, window), by_library=False)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -383,7 +383,7 @@ class _Tiles(LineFunction):
             ]
         inside = []
         for axis in self._axes:
-            start, own = self._inside(axis, places[axis])
+            start, own = self._places_mostly_dense(axis, places[axis])
             source = k.gep(source, k.mul(start, self[f"{axis}_step"]))
             inside.append(own)
         with k.loop(*blocks) as block:
@@ -400,7 +400,7 @@ class _Tiles(LineFunction):
             def single() -> None:
                 behind = k.add(block.index, k.sub(self["covered"], self["tiles"]))
                 row = k.select(k.compare("lt", beside, 0), block.index, behind)
-                own = self._along_tile(self._inside("tile", row)[1], inside)
+                own = self._along_tile(self._places_mostly_dense("tile", row)[1], inside)
                 self._block(source, kernel, result, row, own, is_single=True)
 
             k.if_else(k.compare("lt", beside, self["tiles"], signed=False), tile, single)
@@ -416,18 +416,6 @@ class _Tiles(LineFunction):
         for loop in loops:
             pointer = self._k.gep(pointer, self._k.mul(places[loop], self[f"{loop}_{array}"]))
         return pointer
-
-    def _inside(self, axis: str, position: Value) -> tuple[Value, Range]:
-        """Where the window lies at a position, and which of its places are inside; mostly without a division."""
-        k = self._k
-        start = k.sub(k.mul(position, self[f"{axis}_stride"]), self[f"{axis}_low"])
-
-        def neighbours() -> list[Value]:
-            return [k.smax(k.sub(0, start), 0), k.smin(k.sub(self[f"{axis}_size"], start), self[f"{axis}_window"])]
-
-        is_dense = k.compare("eq", self[f"{axis}_dilation"], 1)
-        begin, end = k.if_else(is_dense, neighbours, lambda: list(self._places(axis, position)[1]))
-        return start, (begin, end)
 
     def _along_tile(self, own: Range, others: Sequence[Range]) -> list[Range]:
         """What is inside along each axis, with `own` for the tiled one."""
