@@ -62,7 +62,7 @@ def test_windows_of_tiles_are_inside(name: str) -> None:
         assert part.covered == 0 or part.covered >= tile
         if part.loop is not None and part.loop >= SPATIAL:
             line = part.lines[part.loop - SPATIAL]
-            assert all(is_inside(line, number) for number in range(first, part.size - last))
+            assert all(is_inside(line, number) for number in range(first, line.axis.count - last))
 
 
 def test_ends_of_lines_are_tiles_along_others() -> None:

@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.convolution import (
@@ -62,6 +62,7 @@ _LINE = ("count", "window", "stride", "low", "result")
 _TILE = ("size", "dilation", "window", "stride", "low")
 
 
+@cache
 def _axes(rank: int) -> tuple[str, ...]:
     return tuple(f"axis{n}" for n in range(rank))
 
@@ -71,6 +72,7 @@ def _loops(rank: int) -> tuple[str, ...]:
     return ("batch", "group", "block", *_axes(rank))
 
 
+@cache
 def _numbers(rank: int) -> tuple[str, ...]:
     """By name, in order, for all parts: how many these are; how often loops over groups and blocks of lanes run, and
     bytes from one turn to the next in the arrays; of each spatial dimension the elements, how far apart those are that
@@ -84,6 +86,7 @@ def _numbers(rank: int) -> tuple[str, ...]:
     )
 
 
+@cache
 def _numbers_of_part(rank: int) -> tuple[str, ...]:
     """The same of each part: its units; where its first place and result are; how often the other loops run, with 1 for
     the one that tiles go along; of each spatial dimension what its windows are, and bytes from one result to the next;

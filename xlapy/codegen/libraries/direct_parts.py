@@ -30,21 +30,33 @@ class Line(Record):
 
     axis: WindowAxis
     whole: int  # places of the window that these belong to
-    first: int = 0
-    step: int = 1
-    first_place: int = 0
-    place_step: int = 1
+    first: int
+    step: int
+    first_place: int
+    place_step: int
+    edges: tuple[int, int]  # positions at both ends that tiles along the line do not cover
+    inside: int  # those that they do: none where tiles of a long window would hang over the edge
 
     def positions(self, begin: int, end: int, step: int = 1) -> Line:
         """Every `step`-th of these from `begin` to `end`."""
         axis, count = self.axis, -(-(end - begin) // step)
-        low = axis.part.padding_low - begin * axis.part.stride
-        part = replace(axis.part, stride=axis.part.stride * step, padding_low=low)
-        moved = replace(axis, part=part, count=count)
-        return replace(self, axis=moved, first=self.first + begin * self.step, step=self.step * step)
+        part, low = axis.part, axis.part.padding_low - begin * axis.part.stride
+        moved = WindowDimension(part.size, part.stride * step, low, 0, 1, part.window_dilation, part.reversal)
+        first = self.first + begin * self.step
+        axis = WindowAxis(moved, axis.size, count)
+        return line_of(axis, self.whole, first, self.step * step, self.first_place, self.place_step)
 
 
-NO_LINE = Line(WindowAxis(WindowDimension(1), 1, 1), 1)
+def line_of(
+    axis: WindowAxis, whole: int, first: int = 0, step: int = 1, first_place: int = 0, place_step: int = 1
+) -> Line:
+    edges = edges_of(axis)
+    is_short = axis.is_always_inside or not has_few_positions(axis)
+    inside = axis.count - sum(edges) if is_short else 0
+    return Line(axis, whole, first, step, first_place, place_step, edges, inside)
+
+
+NO_LINE = line_of(WindowAxis(WindowDimension(1), 1, 1), 1)
 
 
 class Part(Record):
@@ -55,17 +67,15 @@ class Part(Record):
     loop: int | None
 
     @property
-    def size(self) -> int:
-        return 1 if self.loop is None else _sizes(self.batch, self.lines)[self.loop]
-
-    @property
     def edges(self) -> tuple[int, int]:
         """Results before and behind the tiles that are made one by one."""
-        return (1, 0) if self.loop is None else _edges(self.lines, self.loop)
+        if self.loop is None:
+            return 1, 0
+        return (0, 0) if self.loop == BATCH else self.lines[self.loop - SPATIAL].edges
 
     @property
     def covered(self) -> int:
-        return self.size - sum(self.edges)
+        return _inside(self.batch, self.lines, self.loop)
 
     def units(self, tile: int) -> int:
         """Tiles and results beside them, of a line."""
@@ -73,7 +83,7 @@ class Part(Record):
 
     def outer(self) -> dict[int, int]:
         """How often the other loops run."""
-        sizes = _sizes(self.batch, self.lines)
+        sizes = {BATCH: self.batch, **{SPATIAL + spatial: line.axis.count for spatial, line in enumerate(self.lines)}}
         return {loop: 1 if loop == self.loop else size for loop, size in sizes.items()}
 
 
@@ -85,7 +95,7 @@ def phases_of(axes: Sequence[WindowAxis]) -> Iterator[tuple[Line, ...]]:
 def _lines(axis: WindowAxis) -> Iterator[Line]:
     for phase in phases(axis.part, axis.size, axis.count):
         seen = replace(axis, part=phase.part, count=phase.count)
-        yield Line(seen, axis.part.size, phase.first, phase.step, phase.first_place, phase.place_step)
+        yield line_of(seen, axis.part.size, phase.first, phase.step, phase.first_place, phase.place_step)
 
 
 def parts_of(plan: ConvolutionPlan, convolution_phases: Sequence[tuple[Line, ...]]) -> tuple[int, list[Part]]:
@@ -99,6 +109,8 @@ def parts_of(plan: ConvolutionPlan, convolution_phases: Sequence[tuple[Line, ...
         (tile, [part for lines in convolution_phases for part in _parts(plan, tile, batch, lines, ())])
         for tile in sorted(lengths, reverse=True)
     ]
+    if len(ways) == 1:
+        return ways[0]
     return min(ways, key=lambda way: sum(_price(plan, way[0], part) for part in way[1]))
 
 
@@ -110,7 +122,7 @@ def _parts(
     if loop is None or loop == BATCH:
         yield Part(batch, lines, loop)
         return
-    low, high = _edges(lines, loop)
+    low, high = lines[loop - SPATIAL].edges
     spatial, count = loop - SPATIAL, lines[loop - SPATIAL].axis.count
     ends = [(0, count, count - 1)] if low == high == 1 else [(0, low, 1), (count - high, count, 1)]
     apart = [_with(lines, spatial, *end) for end in ends if end[0] < end[1]]
@@ -135,26 +147,14 @@ def _tile_loop(
     long = [loop for loop in loops if loop not in outside and _inside(batch, lines, loop) >= tile]
     if plan.tile_loop in long:
         return plan.tile_loop
-    return min(long, key=lambda loop: sum(_edges(lines, loop)) > 0, default=None)
+    return min(long, key=lambda loop: loop != BATCH and sum(lines[loop - SPATIAL].edges) > 0, default=None)
 
 
 def _inside(batch: int, lines: Sequence[Line], loop: int | None) -> int:
-    """How many results tiles along a loop can cover: none where the tiles of a long window would hang over the edge."""
+    """How many results tiles along a loop can cover."""
     if loop is None:
         return 0
-    if loop >= SPATIAL:
-        axis = lines[loop - SPATIAL].axis
-        if not axis.is_always_inside and has_few_positions(axis):
-            return 0
-    return _sizes(batch, lines)[loop] - sum(_edges(lines, loop))
-
-
-def _sizes(batch: int, lines: Sequence[Line]) -> dict[int, int]:
-    return {BATCH: batch, **{SPATIAL + spatial: line.axis.count for spatial, line in enumerate(lines)}}
-
-
-def _edges(lines: Sequence[Line], loop: int) -> tuple[int, int]:
-    return (0, 0) if loop == BATCH else edges_of(lines[loop - SPATIAL].axis)
+    return batch if loop == BATCH else lines[loop - SPATIAL].inside
 
 
 def _price(plan: ConvolutionPlan, tile: int, part: Part) -> int:
