@@ -13,9 +13,10 @@ from xlapy.codegen.target import reference_target
 from xlapy.hlo.text import parse
 
 
-def parts(x: str, k: str, c: str, window: str, labels: str = "b01f_01io->b01f") -> tuple[int, list[Part]]:
+def parts(x: str, k: str, c: str, window: str, groups: int = 1) -> tuple[int, list[Part]]:
     text = f"""ENTRY e {{ x = f32[{x}] parameter(0) k = f32[{k}] parameter(1)
-      ROOT c = f32[{c}] convolution(x, k), window={{{window}}}, dim_labels={labels} }}"""
+      ROOT c = f32[{c}] convolution(x, k), window={{{window}}}, dim_labels=b01f_01io->b01f,
+        feature_group_count={groups} }}"""
     convolution = parse(text).entry.root
     phases = list(phases_of(axes_of_convolution(convolution)))
     plan = plan_convolution(convolution, reference_target("avx2"), [line.axis for line in phases[0]])
@@ -82,3 +83,9 @@ def test_ends_of_ends_are_tiles_along_images() -> None:
 def test_few_results_stay_together() -> None:
     _, found = parts(*SHAPES["few positions"])
     assert len(found) == 1
+
+
+def test_ends_stay_beside_tiles_where_elements_are_gathered() -> None:
+    _, found = parts("2,16,16,8", "3,3,2,8", "2,16,16,8", "size=3x3 pad=1_1x1_1", groups=4)
+    assert len(found) == 1
+    assert found[0].edges == (1, 1)

@@ -15,7 +15,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from xlapy.codegen.kernels.convolution import BATCH, SPATIAL, ConvolutionPlan, edges_of, has_few_positions, tile_of
+from xlapy.codegen.kernels.convolution import (
+    BATCH,
+    FEATURE,
+    SPATIAL,
+    ConvolutionPlan,
+    edges_of,
+    has_few_positions,
+    tile_of,
+)
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.phases import phases
@@ -126,7 +134,8 @@ def _parts(
     spatial, count = loop - SPATIAL, lines[loop - SPATIAL].axis.count
     ends = [(0, count, count - 1)] if low == high == 1 else [(0, low, 1), (count - high, count, 1)]
     apart = [_with(lines, spatial, *end) for end in ends if end[0] < end[1]]
-    if not apart or any(_tile_loop(plan, tile, batch, end, (*outside, loop)) is None for end in apart):
+    is_gathered = plan.sizes[FEATURE] > plan.features_per_group  # that takes as long for one result as for each of many
+    if is_gathered or not apart or any(_tile_loop(plan, tile, batch, end, (*outside, loop)) is None for end in apart):
         yield Part(batch, lines, loop)
         return
     yield Part(batch, _with(lines, spatial, low, count - high, 1), loop)
