@@ -134,10 +134,10 @@ PRODUCTS = {
       ROOT c = f32[3,3,32,40] convolution(x, k),
         window={size=24x30 pad=1_1x1_1 rhs_reversal=0x1}, dim_labels=f01b_i01o->01bf""",
     "dilated input": """
-      x = f32[4,13,12,32] parameter(0)
-      k = f32[3,3,32,40] parameter(1)
-      ROOT c = f32[4,26,24,40] convolution(x, k),
-        window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f""",
+      x = f32[4,13,24,64] parameter(0)
+      k = f32[3,3,64,48] parameter(1)
+      ROOT c = f32[4,26,24,48] convolution(x, k),
+        window={size=3x3 pad=1_2x1_1 lhs_dilate=2x1}, dim_labels=b01f_01io->b01f""",
     "batch inside": """
       x = f32[12,15,32,14] parameter(0)
       k = f32[3,3,32,40] parameter(1)
