@@ -49,7 +49,7 @@ MAY_IMPORT["xlapy.xla_client"] = {TOP, *MAY_IMPORT[TOP]}
 HLO_FLOORS = (
     {"values"},
     {"ops"},
-    {"graph", "instruction", "computation", "module"},
+    {"graph", "instruction", "computation", "module", "structure"},
     {
         "text",
         "proto",

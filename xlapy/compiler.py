@@ -22,7 +22,7 @@ from xlapy.hlo.donation import possible_donations
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.nesting import check_copies, check_nesting
 from xlapy.hlo.schedule import Schedule
-from xlapy.hlo.text import fingerprint
+from xlapy.hlo.structure import structure
 from xlapy.hlo.verifier import verify, verify_processes
 from xlapy.native import object_cache
 from xlapy.options import CompileOptions, Environment, environment
@@ -203,7 +203,7 @@ def watch_of(options: CompileOptions, around: Environment) -> Watch:
     """How closely the passes are to be watched."""
     checked = options.verify or around.verify
     return Watch(
-        checks=Checks(verify, fingerprint) if checked else None,
+        checks=Checks(verify, structure) if checked else None,
         dump=DumpFolder(Path(around.dump_to), around.dump_filter) if around.dump_to else None,
         to_text=HloModule.to_text,
         disabled="|".join(sorted(options.disabled_passes)),

@@ -19,7 +19,8 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.text import fingerprint, parse, to_text
+from xlapy.hlo.structure import structure
+from xlapy.hlo.text import parse, to_text
 from xlapy.hlo.verifier import verify
 from xlapy.passes.base import Pass
 from xlapy.passes.cse import Cse
@@ -31,7 +32,7 @@ from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.support.dump import DumpFolder
 from xlapy.support.errors import ArgumentError, InternalError
 
-CHECKED = Watch(Checks(verify, fingerprint))
+CHECKED = Watch(Checks(verify, structure))
 
 REDUNDANT = """
 ENTRY main {

@@ -51,7 +51,7 @@ class Checks:
     """How a module is examined after a change: its validity, and a value that changes when it does."""
 
     verify: Callable[[HloModule], None]
-    fingerprint: Callable[[HloModule], object]
+    structure: Callable[[HloModule], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class _Run:
         self.module = module
         self.watch = watch
         self.report = PipelineReport()
-        self.print = watch.checks.fingerprint(module) if watch.checks else None
+        self.structure = watch.checks.structure(module) if watch.checks else None
 
     def fixed_point(self, group: FixedPoint) -> None:
         """Runs the group until every pass in turn, or the first one of a led group, finds nothing to do."""
@@ -198,8 +198,8 @@ class _Run:
         return step.required or self.watch.allows(step.name, self.report.optional_changes)
 
     def check(self, checks: Checks, step: Pass, changed: bool) -> None:
-        before, self.print = self.print, checks.fingerprint(self.module)
-        if changed != (before != self.print):
+        before, self.structure = self.structure, checks.structure(self.module)
+        if changed != (before != self.structure):
             claim = "changed the module without saying so" if not changed else "says it changed the module, but did not"
             raise InternalError(f"pass {step.name} {claim}")
         if changed:

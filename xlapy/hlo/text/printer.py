@@ -16,6 +16,7 @@ from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig, no_module
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.structure import callees_first
 from xlapy.hlo.text.attributes import LITERAL, alias_to_text, donor_to_text, metadata_to_text
 from xlapy.hlo.text.op_keys import TextField, op_text
 from xlapy.support.naming import Names
@@ -53,7 +54,7 @@ def to_text(
 def canonical_text(module: HloModule) -> str:
     """A text that is the same for two modules exactly if they differ in names and metadata only."""
     printer = _Printer(_Style(long=False, layouts=True, hash_constants=True))
-    order = _callees_first(module)
+    order = callees_first(module)
     printer.name_by_position(order)
     lines = [", ".join(_config_to_text(module.config))]
     for computation in order:
@@ -69,29 +70,6 @@ def structural_equal(a: HloModule, b: HloModule) -> bool:
 def fingerprint(module: HloModule) -> str:
     """A hash that is equal for structurally equal modules."""
     return hashlib.sha256(canonical_text(module).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _callees_first(module: HloModule) -> list[Computation]:
-    """The computations in an order that follows from the order of instructions alone."""
-    order: list[Computation] = []
-    done: set[Computation] = set()
-    stack = [(module.entry, _called(module.entry))]
-    done.add(module.entry)
-    while stack:
-        computation, rest = stack[-1]
-        for called in rest:
-            if called not in done:
-                done.add(called)
-                stack.append((called, _called(called)))
-                break
-        else:
-            stack.pop()
-            order.append(computation)
-    return order
-
-
-def _called(computation: Computation) -> Iterator[Computation]:
-    return (called for instruction in computation.post_order() for called in instruction.called)
 
 
 def _config_to_text(config: ModuleConfig) -> list[str]:
@@ -160,7 +138,7 @@ class _Printer:
 
     def module(self, module: HloModule) -> Iterator[str]:
         yield ", ".join([f"HloModule {_valid(module.name)}", *_config_to_text(module.config)])
-        for computation in _callees_first(module):
+        for computation in callees_first(module):
             yield ""
             yield from self.computation(computation, "ENTRY " if computation is module.entry else "")
 
