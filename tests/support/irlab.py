@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,15 +21,23 @@ class Compiled:
     """Machine code of a module; `call` runs one of its functions on arrays (by address) and integers."""
 
     def __init__(self, text: str, *, features: str = NATIVE_FEATURES, optimize: int = 2) -> None:
-        module = llvm.parse_assembly(text)
-        module.triple = llvm.get_process_triple()
-        module.verify()
-        machine = llvm.Target.from_triple(module.triple).create_target_machine(
+        self._text = text
+        self._machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=features, opt=optimize, jit=True
         )
-        self.assembly = machine.emit_assembly(module)
-        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine = llvm.create_mcjit_compiler(self._module(), self._machine)
         self._engine.finalize_object()
+
+    def _module(self) -> llvm.ModuleRef:
+        module = llvm.parse_assembly(self._text)
+        module.triple = llvm.get_process_triple()
+        module.verify()
+        return module
+
+    @functools.cached_property
+    def assembly(self) -> str:
+        """The code, to read: most callers only run it, and it takes as long again."""
+        return str(self._machine.emit_assembly(self._module()))
 
     def call(self, name: str, *arguments: Any, result: Any = None) -> Any:
         kinds: Sequence[Any] = [
