@@ -62,12 +62,14 @@ def filled_up(array: np.ndarray, lanes: int) -> np.ndarray:
 
 
 def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Distances in ulp of the correctly rounded result; infinite where exactly one is NaN or infinite."""
+    """Distances in ulp of the correctly rounded result; infinite where exactly one is NaN or infinite.
+
+    They are found in the type of the exact results, which is wider."""
     dtype = got.dtype
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype)
-        unit = np.spacing(np.abs(rounded)).astype(np.longdouble)
-        distance = np.abs(got.astype(np.longdouble) - exact.astype(np.longdouble)) / unit
+        unit = np.spacing(np.abs(rounded)).astype(exact.dtype)
+        distance = np.abs(got.astype(exact.dtype) - exact) / unit
     special = ~np.isfinite(rounded) | ~np.isfinite(got)
     # An overflow one ulp early is an error of that ulp, not an infinite one.
     same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
