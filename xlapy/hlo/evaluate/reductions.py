@@ -61,7 +61,7 @@ def fold(rows: Sequence[Array], init_values: Sequence[Array], computation: Compu
     running = tuple(np.broadcast_to(init, row.shape[1:]) for row, init in zip(rows, init_values, strict=True))
     if applies_to_arrays(computation):
         for elements in zip(*rows, strict=True):
-            running = _apply_at_once(computation, (*running, *elements))
+            running = apply_at_once(computation, (*running, *elements))
         return running
     for elements in zip(*rows, strict=True):
         running = yield from apply(computation, (*running, *elements))
@@ -71,7 +71,7 @@ def fold(rows: Sequence[Array], init_values: Sequence[Array], computation: Compu
 def apply(computation: Computation, arguments: Sequence[Array]) -> Generator[Run, Value, tuple[Array, ...]]:
     """A scalar computation at every index of its arguments: one array for each of its results."""
     if applies_to_arrays(computation):
-        return _apply_at_once(computation, arguments)
+        return apply_at_once(computation, arguments)
     shape = computation.root.shape
     results = tuple(
         np.empty(arguments[0].shape, part.type.dtype) for part in (shape.parts if shape.is_tuple else (shape,))
@@ -83,7 +83,8 @@ def apply(computation: Computation, arguments: Sequence[Array]) -> Generator[Run
     return results
 
 
-def _apply_at_once(computation: Computation, arguments: Sequence[Array]) -> tuple[Array, ...]:
+def apply_at_once(computation: Computation, arguments: Sequence[Array]) -> tuple[Array, ...]:
+    """The same of one that applies to arrays."""
     results = apply_to_arrays(computation, arguments)
     results = results if isinstance(results, tuple) else (results,)
     shape = arguments[0].shape
