@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -83,7 +84,19 @@ class Await(Record):
 
 Request: TypeAlias = Run | WhoAmI | Take | Deposit | Await
 Steps: TypeAlias = Generator[Any, Any, Value]
-Evaluator: TypeAlias = Callable[[Instruction, list[Any]], Any]
+Bound: TypeAlias = Callable[[list[Any]], Any]
+
+
+class Evaluator(Record):
+    """The semantics of an op: what its instructions make of their operands.
+
+    Who evaluates an instruction again and again binds it once."""
+
+    bind: Callable[[Instruction], Bound]
+
+    def __call__(self, instruction: Instruction, operands: list[Any]) -> Any:
+        return self.bind(instruction)(operands)
+
 
 EVALUATORS: Registry[Evaluator] = Registry("reference semantics", OPS)
 
@@ -100,7 +113,7 @@ def _with_attributes(function: Callable[..., Any]) -> Evaluator:
     parameters = inspect.signature(function).parameters
     wants_result, wants_extra = "result" in parameters, "extra" in parameters
 
-    def call(instruction: Instruction, operands: list[Any]) -> Any:
+    def bind(instruction: Instruction) -> Bound:
         spec = instruction.spec
         keywords = dict(instruction.attributes)
         for position, region in enumerate(spec.regions):
@@ -109,9 +122,18 @@ def _with_attributes(function: Callable[..., Any]) -> Evaluator:
             keywords["result"] = instruction.shape
         if wants_extra:
             keywords["extra"] = instruction.extra
-        return function(*spec.group(operands), **keywords)
+        return lambda operands: function(*spec.group(operands), **keywords)
 
-    return call
+    return Evaluator(bind)
+
+
+def instruction_evaluator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of the instruction and the list of its operands."""
+    return _registering(names, _with_instruction)
+
+
+def _with_instruction(function: Callable[[Instruction, list[Any]], Any]) -> Evaluator:
+    return Evaluator(lambda instruction: partial(function, instruction))
 
 
 def elementwise(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -133,16 +155,24 @@ def _registering(
 
 
 def _rounded_once(function: Callable[..., Any]) -> Evaluator:
-    def call(instruction: Instruction, operands: list[Any]) -> Any:
-        with np.errstate(all="ignore"):
-            computed = function(*map(widen, align(*operands)))
-        return narrow(computed, instruction.shape.type)
+    def bind(instruction: Instruction) -> Bound:
+        target = instruction.shape.type
 
-    return call
+        def evaluate(operands: list[Any]) -> Any:
+            with np.errstate(all="ignore"):
+                computed = function(*map(widen, align(*operands)))
+            return narrow(computed, target)
+
+        return evaluate
+
+    return Evaluator(bind)
 
 
 def align(*arrays: Array) -> tuple[Array, ...]:
     """Cuts arrays whose bounded dimensions turned out different to their common size. Scalars stay."""
+    first = arrays[0].shape if arrays else ()
+    if all(array.shape == first for array in arrays):
+        return arrays
     shapes = {array.shape for array in arrays if array.ndim}
     if len(shapes) <= 1:
         return arrays

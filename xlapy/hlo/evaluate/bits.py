@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from xlapy.hlo.evaluate.base import EVALUATORS, align, evaluator
+from xlapy.hlo.evaluate.base import align, evaluator, instruction_evaluator
 from xlapy.hlo.evaluate.numerics import Array, element_type, from_bits, narrow, to_bits, widen
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
@@ -82,7 +82,7 @@ def bitcast_convert(operand: Array, *, result: Shape) -> Array:
     return from_bits(np.asarray(np.bitwise_or.reduce(bits << shifts, axis=-1)), result.type)
 
 
-@EVALUATORS.register("bitcast")
+@instruction_evaluator("bitcast")
 def bitcast(instruction: Instruction, operands: list[Array]) -> Array:
     """Reads the bytes, in the order of the operand's layout, in that of the result."""
     source, result = instruction.operands[0].shape, instruction.shape

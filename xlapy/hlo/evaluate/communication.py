@@ -6,7 +6,7 @@ does it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,11 @@ from xlapy.hlo.evaluate.base import (
     Take,
     Value,
     evaluator,
+    instruction_evaluator,
     who_am_i,
 )
 from xlapy.hlo.evaluate.numerics import Array, convert, element_type, narrow, widen
-from xlapy.hlo.evaluate.reductions import apply
+from xlapy.hlo.evaluate.reductions import applying
 from xlapy.hlo.evaluate.regions import binary_operation
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS, Trait
@@ -278,9 +279,10 @@ def reduce_over_processes(arrays: Sequence[Array], computation: Computation) -> 
     if operation is not None and operation.opcode == "add" and target.is_narrow_float:
         with np.errstate(all="ignore"):
             return narrow(sum((widen(array) for array in arrays[1:]), widen(arrays[0])), target)
+    combine = applying(computation)
     running = convert(arrays[0], computation.parameters[0].shape.type)
     for array in arrays[1:]:
-        (running,) = yield from apply(computation, (running, convert(array, computation.parameters[1].shape.type)))
+        (running,) = yield from combine((running, convert(array, computation.parameters[1].shape.type)))
     return running
 
 
@@ -294,7 +296,7 @@ class _Started(Record):
     waiting: Await
 
 
-def _start(synchronous: Evaluator) -> Evaluator:
+def _start(synchronous: Evaluator) -> Callable[[Instruction, list[Any]], Steps]:
     def start(instruction: Instruction, operands: list[Any]) -> Steps:
         steps: Generator[Any, Any, Value] = synchronous(instruction, operands)
         request = next(steps)
@@ -317,14 +319,14 @@ def _done(instruction: Instruction, operands: list[Any]) -> Steps:
 
 for _spec in OPS.values():
     if Trait.ASYNC in _spec.traits and _spec.name in EVALUATORS:
-        EVALUATORS.add(f"{_spec.name}-start", _start(EVALUATORS[_spec.name]))
-        EVALUATORS.add(f"{_spec.name}-done", _done)
+        instruction_evaluator(f"{_spec.name}-start")(_start(EVALUATORS[_spec.name]))
+        instruction_evaluator(f"{_spec.name}-done")(_done)
 
 
 # -- custom calls --------------------------------------------------------------------------------------------------
 
 
-@EVALUATORS.register("custom-call")
+@instruction_evaluator("custom-call")
 def custom_call(instruction: Instruction, operands: list[Any]) -> Steps:
     """Calls the Python function that is known by the name of the target: numpy arrays in, numpy arrays out.
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
-from xlapy.hlo.evaluate.base import EVALUATORS, Steps, align, evaluator
+from xlapy.hlo.evaluate.base import Steps, align, evaluator, instruction_evaluator
 from xlapy.hlo.evaluate.numerics import Array
-from xlapy.hlo.evaluate.reductions import apply
+from xlapy.hlo.evaluate.reductions import applying
 from xlapy.hlo.evaluate.shapes import grown
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
@@ -32,7 +32,7 @@ def slice_bounds(slice_sizes: Sequence[int], operand: Array, shape: Shape) -> li
     ]
 
 
-@EVALUATORS.register("dynamic-slice")
+@instruction_evaluator("dynamic-slice")
 def dynamic_slice(instruction: Instruction, operands: list[Array]) -> Array:
     operand, *starts = operands
     sizes = slice_bounds(instruction.attributes["slice_sizes"], operand, instruction.operands[0].shape)
@@ -48,7 +48,7 @@ def dynamic_update_slice(operand: Array, update: Array, start_indices: Sequence[
     return result
 
 
-@EVALUATORS.register("gather")
+@instruction_evaluator("gather")
 def gather(instruction: Instruction, operands: list[Array]) -> Array:
     operand, indices = operands
     sizes = slice_bounds(instruction.attributes["slice_sizes"], operand, instruction.operands[0].shape)
@@ -148,6 +148,7 @@ def scatter(
     scatter_axes = [axis for axis in range(updates[0].ndim) if axis not in numbers.update_window_dims]
     dropped = (*numbers.inserted_window_dims, *numbers.input_batching_dims)
     counts = zip(vectors.shape[:-1], (updates[0].shape[axis] for axis in scatter_axes), strict=True)
+    combine = applying(update_computation)
     for position in np.ndindex(*map(min, counts)):
         starts = _window_start(numbers, position, vectors[position], inputs[0].ndim)
         index: list[int | slice] = [slice(None)] * updates[0].ndim
@@ -157,7 +158,7 @@ def scatter(
         inside, target = _inside(starts, windows[0].shape, inputs[0].shape)
         if windows[0][inside].size:
             present = [result[target] for result in results]
-            combined = yield from apply(update_computation, (*present, *(window[inside] for window in windows)))
+            combined = yield from combine((*present, *(window[inside] for window in windows)))
             for result, values in zip(results, combined, strict=True):
                 result[target] = values
     return tuple(results) if len(results) > 1 else results[0]

@@ -7,14 +7,14 @@ is one sum or product of narrow floats is accumulated in f32 and rounded at the 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from xlapy.hlo.evaluate.base import EVALUATORS, Run, Value, align, evaluator, run
 from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
-from xlapy.hlo.evaluate.regions import applies_to_arrays, apply_to_arrays, binary_operation
+from xlapy.hlo.evaluate.regions import array_function, binary_operation
 from xlapy.hlo.graph import Computation, Instruction
 
 Steps = Generator[Run, Value, Any]
@@ -59,39 +59,35 @@ def fold_by_one(operation: Instruction, rows: Array, init: Array) -> Array:
 def fold(rows: Sequence[Array], init_values: Sequence[Array], computation: Computation) -> Steps:
     """Folds the first dimension of several arrays together, element after element."""
     running = tuple(np.broadcast_to(init, row.shape[1:]) for row, init in zip(rows, init_values, strict=True))
-    if applies_to_arrays(computation):
-        for elements in zip(*rows, strict=True):
-            running = apply_at_once(computation, (*running, *elements))
-        return running
+    combine = applying(computation)
     for elements in zip(*rows, strict=True):
-        running = yield from apply(computation, (*running, *elements))
+        running = yield from combine((*running, *elements))
     return running
 
 
-def apply(computation: Computation, arguments: Sequence[Array]) -> Generator[Run, Value, tuple[Array, ...]]:
-    """A scalar computation at every index of its arguments: one array for each of its results."""
-    if applies_to_arrays(computation):
-        return apply_at_once(computation, arguments)
+Applied: TypeAlias = Generator[Run, Value, tuple[Array, ...]]
+
+
+def applying(computation: Computation) -> Callable[[Sequence[Array]], Applied]:
+    """A scalar computation, made ready to be applied at every index of arrays: one array for each of its results."""
+    at_once = array_function(computation)
     shape = computation.root.shape
-    results = tuple(
-        np.empty(arguments[0].shape, part.type.dtype) for part in (shape.parts if shape.is_tuple else (shape,))
-    )
-    for index in np.ndindex(arguments[0].shape):
-        values = yield from run(computation, *(np.asarray(argument[index]) for argument in arguments))
-        for result, value in zip(results, values if shape.is_tuple else (values,), strict=True):
-            result[index] = value
-    return results
+    parts = shape.parts if shape.is_tuple else (shape,)
 
+    def apply(arguments: Sequence[Array]) -> Applied:
+        if at_once is not None:
+            return at_once(arguments)
+        results = tuple(np.empty(arguments[0].shape, part.type.dtype) for part in parts)
+        for index in np.ndindex(arguments[0].shape):
+            values = yield from run(computation, *(np.asarray(argument[index]) for argument in arguments))
+            for result, value in zip(results, values if shape.is_tuple else (values,), strict=True):
+                result[index] = value
+        return results
 
-def apply_at_once(computation: Computation, arguments: Sequence[Array]) -> tuple[Array, ...]:
-    """The same of one that applies to arrays."""
-    results = apply_to_arrays(computation, arguments)
-    results = results if isinstance(results, tuple) else (results,)
-    shape = arguments[0].shape
-    return tuple(result if result.shape == shape else np.broadcast_to(result, shape) for result in results)
+    return apply
 
 
 @evaluator("map")
 def map_(operands: Sequence[Array], *, computation: Computation, dimensions: tuple[int, ...]) -> Steps:
-    (result,) = yield from apply(computation, align(*operands))
+    (result,) = yield from applying(computation)(align(*operands))
     return result

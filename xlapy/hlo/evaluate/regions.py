@@ -6,9 +6,12 @@ once for a whole array. Any other region is run for each element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from xlapy.hlo.evaluate.base import EVALUATORS, Value, align
+import numpy as np
+
+from xlapy.hlo.evaluate.base import EVALUATORS, Bound, Value, align
 from xlapy.hlo.evaluate.numerics import Array
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import Trait
@@ -16,23 +19,52 @@ from xlapy.hlo.ops import Trait
 _PLUMBING = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
 
 
-def applies_to_arrays(computation: Computation) -> bool:
-    """Whether every operation of a region of scalars is element-wise and calls nothing."""
-    return all(
-        instruction.opcode in _PLUMBING
-        or (Trait.ELEMENTWISE in instruction.spec.traits and not instruction.called and instruction.shape.is_scalar)
-        for instruction in computation
-    )
+ArrayFunction: TypeAlias = Callable[[Sequence[Array]], tuple[Array, ...]]
 
 
-def apply_to_arrays(computation: Computation, arguments: Sequence[Array]) -> Value:
-    """The results of a region that `applies_to_arrays`, at every index of the arguments."""
-    values: dict[Instruction, Value] = dict(zip(computation.parameters, align(*arguments), strict=True))
-    for instruction in computation.post_order():
-        if instruction not in values:
-            operands = [values[operand] for operand in instruction.operands]
-            values[instruction] = EVALUATORS[instruction.opcode](instruction, operands)
-    return values[computation.root]
+def array_function(computation: Computation) -> ArrayFunction | None:
+    """What a computation of scalars makes of arrays of one shape, at each index; one array for each of its results.
+
+    None if some operation in it is not element-wise, or calls another computation."""
+    if not all(map(_applies_to_arrays, computation)):
+        return None
+    needed = _needed(computation)
+    constants = [instruction for instruction in needed if instruction.opcode == "constant"]
+    places = {instruction: place for place, instruction in enumerate((*computation.parameters, *constants))}
+    known = [EVALUATORS["constant"](constant, []) for constant in constants]
+    steps: list[tuple[Bound, list[int]]] = []
+    for instruction in needed:
+        if instruction not in places:
+            operands = [places[operand] for operand in instruction.operands]
+            steps.append((EVALUATORS[instruction.opcode].bind(instruction), operands))
+            places[instruction] = len(places)
+    root = places[computation.root]
+
+    def apply(arguments: Sequence[Array]) -> tuple[Array, ...]:
+        values: list[Value] = [*align(*arguments), *known]
+        for evaluate, operands in steps:
+            values.append(evaluate([values[place] for place in operands]))
+        results = values[root] if isinstance(values[root], tuple) else (values[root],)
+        shape = arguments[0].shape
+        return tuple([result if result.shape == shape else np.broadcast_to(result, shape) for result in results])
+
+    return apply
+
+
+def _applies_to_arrays(instruction: Instruction) -> bool:
+    if instruction.opcode in _PLUMBING:
+        return True
+    return Trait.ELEMENTWISE in instruction.spec.traits and not instruction.called and instruction.shape.is_scalar
+
+
+def _needed(computation: Computation) -> list[Instruction]:
+    """The instructions that the root depends on, operands first."""
+    needed = {computation.root}
+    order = computation.post_order()
+    for instruction in reversed(order):
+        if instruction in needed:
+            needed.update(instruction.operands)
+    return [instruction for instruction in order if instruction in needed]
 
 
 def binary_operation(computation: Computation) -> Instruction | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
-from xlapy.hlo.evaluate.base import EVALUATORS, evaluator
+from xlapy.hlo.evaluate.base import evaluator, instruction_evaluator
 from xlapy.hlo.evaluate.numerics import Array
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.reshape_groups import reshape_groups, run_time_dims
@@ -25,7 +25,7 @@ def broadcast(operand: Array, *, dimensions: tuple[int, ...], result: Shape) -> 
     return np.broadcast_to(aligned, sizes)
 
 
-@EVALUATORS.register("reshape")
+@instruction_evaluator("reshape")
 def reshape(instruction: Instruction, operands: list[Array]) -> Array:
     """Run after run of dimensions: see `reshape_groups`. What does not fill a run is dropped."""
     (operand,) = operands

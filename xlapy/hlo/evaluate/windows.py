@@ -17,7 +17,7 @@ import numpy as np
 from xlapy.hlo.attributes import PaddingDimension, Window, WindowDimension
 from xlapy.hlo.evaluate.base import Run, Value, align, evaluator
 from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
-from xlapy.hlo.evaluate.reductions import apply
+from xlapy.hlo.evaluate.reductions import applying
 from xlapy.hlo.evaluate.regions import binary_operation
 from xlapy.hlo.evaluate.shapes import pad
 from xlapy.hlo.graph import Computation
@@ -39,7 +39,7 @@ def reduce_window(
     beside = [np.broadcast_to(init, counts) for init in init_values]
     operation = binary_operation(computation)
     exact = {"add": np.add, "multiply": np.multiply}.get(operation.opcode) if operation is not None else None
-    fold: Callable[[Sequence[Array]], Steps] = partial(apply, computation)
+    fold: Callable[[Sequence[Array]], Steps] = applying(computation)
     running = tuple(beside)
     if exact is not None and element_type(arrays[0]).is_narrow_float:
         fold, running = partial(_fold_widened, exact), (widen(beside[0]),)
@@ -54,7 +54,7 @@ def reduce_window(
 
 
 def _fold_widened(operation: Callable[[Array, Array], Array], arguments: Sequence[Array]) -> Steps:
-    """What `apply` does for a sum or a product, which is not rounded to the type of the elements."""
+    """What `applying` does for a sum or a product, which is not rounded to the type of the elements."""
     yield from ()
     total, elements = arguments
     with np.errstate(all="ignore"):
@@ -95,9 +95,10 @@ def select_and_scatter(
 ) -> Steps:
     chosen = yield from _selected(operand, source.shape, select, window)
     result = np.full(operand.size, init_value)
+    combine = applying(scatter)
     for position, value in zip(chosen.reshape(-1), source.reshape(-1), strict=True):
         if position >= 0:
-            (combined,) = yield from apply(scatter, (result[position, None], value[None]))
+            (combined,) = yield from combine((result[position, None], value[None]))
             result[position] = combined[0]
     return result.reshape(operand.shape)
 
@@ -108,6 +109,7 @@ def _selected(
     """For each position of the window, the number of the element that it selects; -1 where there is only padding."""
     numbers = np.arange(operand.size).reshape(operand.shape)
     best = np.full(counts, -1)
+    choose = applying(select)
     if not operand.size:
         return best
     for place in itertools.product(*(range(part.size) for part in window.dimensions)):
@@ -123,6 +125,6 @@ def _selected(
         clipped = tuple(np.clip(positions, 0, size - 1) for positions, size in zip(index, operand.shape, strict=True))
         candidates = np.broadcast_to(numbers[clipped], counts)
         values = operand.reshape(-1)
-        (keeps,) = yield from apply(select, (values[best], values[candidates]))
+        (keeps,) = yield from choose((values[best], values[candidates]))
         best = np.where(inside & ((best < 0) | ~keeps), candidates, best)
     return best
