@@ -18,6 +18,7 @@ from benchmarks.measure import QUICK, Bench, Outcome, Progress, run_all
 from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
 from benchmarks.workload import Case
 from benchmarks.workloads import find
+from tests.support.machine import measured_little
 from xlapy.report.limits import Limits, Pair
 
 pytest.importorskip("jax")
@@ -25,7 +26,10 @@ pytest.importorskip("jax")
 ANY_LIMITS = Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)
 
 
-def test_a_quick_run_measures_and_compares_both_engines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_run_measures_and_compares_both_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("xlapy.report.limits.measure", measured_little)
     data = tmp_path / "run.json"
     arguments = ["--quick", "--only", "dispatch/add_4", "--engines", "xla,numpy", "--json", str(data)]
     assert main(arguments) == 0

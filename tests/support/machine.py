@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xlapy.report.limits import Limits, Pair
+from xlapy.report.limits import Limits, Pair, measure
 
 LIMITS = Limits(
     cores=2,
@@ -21,3 +21,10 @@ def measure_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets `measure` run the same kernels as ever, few times and in little memory: what it finds means nothing then."""
     for name, value in {"REPETITIONS": 2, "ROUND_SECONDS": 1e-4, "_MEMORY_CEILING_BYTES": 1 << 20}.items():
         monkeypatch.setattr(f"xlapy.report.limits.{name}", value)
+
+
+def measured_little() -> Limits:
+    """What `measure` finds then: for a process of its own, where nobody patches anything."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        measure_little(monkeypatch)
+        return measure()
