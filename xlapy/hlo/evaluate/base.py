@@ -122,6 +122,8 @@ def _with_attributes(function: Callable[..., Any]) -> Evaluator:
             keywords["result"] = instruction.shape
         if wants_extra:
             keywords["extra"] = instruction.extra
+        if not spec.variadic and len(instruction.operands) == len(spec.operands):
+            return lambda operands: function(*operands, **keywords)
         return lambda operands: function(*spec.group(operands), **keywords)
 
     return Evaluator(bind)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.evaluate.base import EVALUATORS, Await, Deposit, Request, Run, Take, Value, WhoAmI
+from xlapy.hlo.evaluate.base import EVALUATORS, Await, Bound, Deposit, Request, Run, Take, Value, WhoAmI
 from xlapy.hlo.evaluate.communication import fits
 from xlapy.hlo.evaluate.numerics import Array
 from xlapy.hlo.graph import Computation, HloModule, Instruction
@@ -25,6 +25,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.verifier import verify_pairs, verify_processes
 from xlapy.support.errors import ArgumentError, ExecutionError, InternalError, OutOfMemoryError
 from xlapy.support.given import array_of, is_python_scalar, is_taken, represented, spelled
+from xlapy.support.records import Record
 from xlapy.support.wording import counted
 
 CustomCalls = Mapping[str, Callable[..., Any]]
@@ -127,6 +128,7 @@ class Process:
         self.result: Value = None
         self._grid = grid
         self._rounds: dict[Hashable, int] = {}
+        self._prepared: dict[Computation, _Prepared] = {}
         self._stack: list[Generator[Request, Any, Value]] = []
         self._enter(module.entry, check_arguments(module, arguments))
 
@@ -162,7 +164,10 @@ class Process:
                 return True
 
     def _enter(self, computation: Computation, arguments: Sequence[Value]) -> None:
-        self._stack.append(_execution(computation, arguments))
+        prepared = self._prepared.get(computation)
+        if prepared is None:
+            prepared = self._prepared[computation] = _prepared(computation)
+        self._stack.append(_execution(prepared, arguments))
 
     def _deposit(self, request: Deposit) -> Await:
         """Meetings repeat in loops: the n-th of one kind is for the n-th of every member."""
@@ -197,19 +202,53 @@ class Process:
         return f"process {self.number} waits for processes {missing}"
 
 
-def _execution(computation: Computation, arguments: Sequence[Value]) -> Generator[Request, Any, Value]:
-    values: dict[Instruction, Value] = dict(zip(computation.parameters, arguments, strict=True))
+class _Step(Record):
+    """An instruction, ready to be evaluated: from the values at `operands`. Nearly always, what it makes is an array of
+    this type and these sizes, if it makes an array."""
+
+    instruction: Instruction
+    evaluate: Bound
+    operands: tuple[int, ...]
+    dtype: np.dtype[Any] | None
+    dims: tuple[int, ...]
+
+
+class _Prepared(Record):
+    """A computation, ready to be run again and again: its values are those of its parameters, then those of its steps,
+    and `root` is the place of its result among them."""
+
+    steps: tuple[_Step, ...]
+    root: int
+
+
+def _prepared(computation: Computation) -> _Prepared:
+    places = {parameter: place for place, parameter in enumerate(computation.parameters)}
+    steps = []
     for instruction in computation.post_order():
-        if instruction not in values:
-            operands = [values[operand] for operand in instruction.operands]
-            try:
-                value = EVALUATORS[instruction.opcode](instruction, operands)
-                if isinstance(value, GeneratorType):
-                    value = yield from value
-            except MemoryError as error:
-                raise OutOfMemoryError(f"no memory to evaluate {instruction}: {error}") from None
-            values[instruction] = _checked(value, instruction)
-    return values[computation.root]
+        if instruction not in places:
+            evaluate = EVALUATORS[instruction.opcode].bind(instruction)
+            operands = tuple(places[operand] for operand in instruction.operands)
+            shape = instruction.shape
+            steps.append(
+                _Step(instruction, evaluate, operands, shape.type.dtype if shape.is_array else None, shape.dims)
+            )
+            places[instruction] = len(places)
+    return _Prepared(tuple(steps), places[computation.root])
+
+
+def _execution(prepared: _Prepared, arguments: Sequence[Value]) -> Generator[Request, Any, Value]:
+    values = list(arguments)
+    for step in prepared.steps:
+        try:
+            value = step.evaluate([values[place] for place in step.operands])
+            if value.__class__ is GeneratorType:
+                value = yield from value
+        except MemoryError as error:
+            raise OutOfMemoryError(f"no memory to evaluate {step.instruction}: {error}") from None
+        if value.__class__ is not np.ndarray or value.dtype is not step.dtype or value.shape != step.dims:
+            value = _checked(value, step.instruction)
+        values.append(value)
+    return values[prepared.root]
 
 
 def _checked(value: Value, instruction: Instruction) -> Value:
