@@ -51,6 +51,16 @@ another list, and so on, it soon is more than memory holds."""
 
 def attribute_text(value: Any) -> str:
     """The spelling of an attribute. Numbers that do not state their type are written as i64 or f64."""
+    return _text_in(value, {})
+
+
+def _text_in(value: Any, written: dict[int, str]) -> str:
+    """The spelling of a part of an attribute. Those that have others inside are `written` once, by their identity."""
+    if isinstance(value, (tuple, dict)):
+        text = written.get(id(value))
+        if text is None:
+            text = written[id(value)] = _bounded(_text_of_many(value, written))
+        return text
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -59,10 +69,6 @@ def attribute_text(value: Any) -> str:
         return f"{value!r} : {value.stated if isinstance(value, StatedFloat) else 'f64'}"
     if isinstance(value, str):
         return string_text(value)
-    if isinstance(value, tuple):
-        return _bounded("[" + ", ".join(map(attribute_text, value)) + "]")
-    if isinstance(value, dict):
-        return _bounded("{" + ", ".join(f"{name} = {attribute_text(inner)}" for name, inner in value.items()) + "}")
     if isinstance(value, Literal):
         return f"{dense_text(value)} : {type_text(value.shape)}"
     if isinstance(value, Symbol):
@@ -70,6 +76,12 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, Shape):
         return type_text(value)
     return str(value) if isinstance(value, Opaque) else string_text(str(value))
+
+
+def _text_of_many(value: tuple[Any, ...] | dict[str, Any], written: dict[int, str]) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_text_in(inner, written) for inner in value) + "]"
+    return "{" + ", ".join(f"{name} = {_text_in(inner, written)}" for name, inner in value.items()) + "}"
 
 
 def _bounded(text: str) -> str:
