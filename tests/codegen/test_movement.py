@@ -13,6 +13,7 @@ import pytest
 import xlapy
 from tests.support.guarded_memory import fenced_results, read_only
 from tests.support.targets import lesser_targets
+from tests.support.values import assert_array_equal
 from xlapy import ops
 from xlapy.api import load
 from xlapy.codegen.ir import KernelBuilder, Module, Value
@@ -89,9 +90,9 @@ def test_large_matrices_are_turned_past_the_caches(rows: int, batch: int, dtype:
     executable = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
     if host_target().vector_bytes == CACHE_LINE:
         assert "past_caches" in executable.llvm_ir()
-    np.testing.assert_array_equal(executable(x), x.swapaxes(1, 2))
+    assert_array_equal(executable(x), x.swapaxes(1, 2))
     with fenced_results():
-        np.testing.assert_array_equal(executable.run(x, seed=0), x.swapaxes(1, 2))
+        assert_array_equal(executable.run(x, seed=0), x.swapaxes(1, 2))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -105,14 +106,14 @@ def test_large_results_have_their_rows_in_the_order_of_the_operand(row: int, dty
     whole = ops.Transpose(p, (2, 0, 1, 3))
     executable = xlapy.compile(b.build(whole), xlapy.CompileOptions(num_threads=threads))
     assert "llvm.smin" not in executable.llvm_ir()  # of what is fetched of rows that come in another order
-    np.testing.assert_array_equal(executable(x), x.transpose(2, 0, 1, 3))
+    assert_array_equal(executable(x), x.transpose(2, 0, 1, 3))
     with fenced_results():
-        np.testing.assert_array_equal(executable.run(x, seed=0), x.transpose(2, 0, 1, 3))
+        assert_array_equal(executable.run(x, seed=0), x.transpose(2, 0, 1, 3))
     b = xlapy.XlaBuilder("rows")
     p = ops.Parameter(b, 0, xlapy.Shape.of(x))
     both = ops.Transpose(p, (2, 0, 1, 3)) - ops.Reshape(p, (7, 2, count, row))
     executable = xlapy.compile(b.build(both), xlapy.CompileOptions(num_threads=threads))
-    np.testing.assert_array_equal(executable(x), x.transpose(2, 0, 1, 3) - x.reshape(7, 2, count, row))
+    assert_array_equal(executable(x), x.transpose(2, 0, 1, 3) - x.reshape(7, 2, count, row))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "bool"])
@@ -127,7 +128,7 @@ def test_narrow_elements_that_are_only_moved(columns: int, dtype: str) -> None:
         "joined": (lambda b, p: ops.ConcatInDim(b, [p, p], 1), np.concatenate([x, x], 1)),
     }
     for name, (build, expected) in programs.items():
-        np.testing.assert_array_equal(run(build, x), expected, err_msg=name)
+        assert_array_equal(run(build, x), expected, err_msg=name)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -143,14 +144,14 @@ def test_large_results_that_are_reversed(row: int, dtype: str, dimensions: tuple
         result = ops.Rev(p + p, dimensions) - p if is_computed else ops.Rev(p, dimensions)
         expected = np.flip(x + x, dimensions) - x if is_computed else np.flip(x, dimensions)
         executable = xlapy.compile(b.build(result), xlapy.CompileOptions(num_threads=threads))
-        np.testing.assert_array_equal(executable(x), expected)
+        assert_array_equal(executable(x), expected)
         with fenced_results():
-            np.testing.assert_array_equal(executable.run(x, seed=0), expected)
+            assert_array_equal(executable.run(x, seed=0), expected)
 
 
 def test_a_large_vector_is_reversed() -> None:
     x = np.arange(LARGE // 4 + 5, dtype=np.int32)
-    np.testing.assert_array_equal(run(lambda b, p: ops.Rev(p, [0]), x), x[::-1])
+    assert_array_equal(run(lambda b, p: ops.Rev(p, [0]), x), x[::-1])
 
 
 @pytest.mark.parametrize("columns", [301, 1000, 4001])
@@ -163,9 +164,9 @@ def test_large_slices_whose_rows_begin_anywhere(columns: int, threads: int) -> N
     executable = xlapy.compile(b.build(part), xlapy.CompileOptions(num_threads=threads))
     code = executable.llvm_ir()
     assert "!nontemporal" in code and "@llvm.masked.store" not in code
-    np.testing.assert_array_equal(executable(x), x[1:-1, 3 : 3 + columns])
+    assert_array_equal(executable(x), x[1:-1, 3 : 3 + columns])
     with fenced_results():
-        np.testing.assert_array_equal(executable.run(x, seed=0), x[1:-1, 3 : 3 + columns])
+        assert_array_equal(executable.run(x, seed=0), x[1:-1, 3 : 3 + columns])
 
 
 TYPES_BY_WIDTH = ("int8", "int16", "float32", "float64")
@@ -186,7 +187,7 @@ def test_a_long_dimension_and_a_few_elements(length: int, few: int) -> None:
     results = [ops.Transpose(parameter, order) for parameter, order in zip(parameters, orders, strict=True)]
     executable = xlapy.compile(b.build(ops.Tuple(b, results)), CHECKED)
     for got, (x, order) in zip(executable(*(x for x, _ in turned)), turned, strict=True):
-        np.testing.assert_array_equal(got, x.transpose(order))
+        assert_array_equal(got, x.transpose(order))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -205,7 +206,7 @@ def test_a_few_elements_of_each_past_the_caches(length: int, target: str, monkey
             is_few = few < TARGETS[target].lanes(x.itemsize * 8)
             assert ("!nontemporal" in executable.llvm_ir()) == (length % 2 == 0 and is_few)
             with fenced_results():
-                np.testing.assert_array_equal(executable.run(x, seed=0), x.transpose(order))
+                assert_array_equal(executable.run(x, seed=0), x.transpose(order))
 
 
 @pytest.mark.parametrize("dims", [(0, 3), (3, 0), (0, 5000, 3), (0, 3, 5000)])
@@ -247,7 +248,7 @@ def test_arrays_of_which_whole_vectors_are_chosen_need_no_masks() -> None:
     a, b, c = (np.random.default_rng(3).standard_normal(dims, np.float32) for dims in ((1, 100), (2, 100), 100))
     compiled = xlapy.compile(text)
     assert "masked.load" not in compiled.llvm_ir()
-    np.testing.assert_array_equal(compiled(a, b, c), np.concatenate([a, b]) / c)
+    assert_array_equal(compiled(a, b, c), np.concatenate([a, b]) / c)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -263,7 +264,7 @@ def test_shares_that_end_just_behind_the_begin_of_an_operand(rows: int, first: i
     executable = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
     with fenced_results():
         got = executable.run(x, y, z, seed=0)
-    np.testing.assert_array_equal(got, np.concatenate([x, -y, z], 1))
+    assert_array_equal(got, np.concatenate([x, -y, z], 1))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -275,7 +276,7 @@ def test_long_parts_in_memory_are_joined_by_one_code(rows: int, dtype: str, thre
     executable = joined(arrays, threads)
     with fenced_results():
         got = executable.run(*arrays, seed=0)
-    np.testing.assert_array_equal(got, np.concatenate(arrays, 1))
+    assert_array_equal(got, np.concatenate(arrays, 1))
 
 
 @pytest.mark.parametrize("rows", [2, 150])
@@ -286,7 +287,7 @@ def test_more_parts_that_are_joined_take_no_more_code(rows: int, monkeypatch: py
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
     arrays = [numbers((rows, 12_000 // rows + 1001 * number)) for number in range(1, 9)]
     few, many = joined(arrays[:2], 2), joined(arrays, 2)
-    np.testing.assert_array_equal(many(*arrays), np.concatenate(arrays, 1))
+    assert_array_equal(many(*arrays), np.concatenate(arrays, 1))
     assert many.llvm_ir().count(" = load <") == few.llvm_ir().count(" = load <")
 
 
@@ -404,7 +405,7 @@ def test_rows_that_are_repeated_beside_stores_past_the_caches(
     executable = xlapy.compile(b.build(p * every + every), xlapy.CompileOptions(num_threads=threads))
     code = executable.llvm_ir()
     assert "!nontemporal" in code and "alloca i8, i64 512" in code
-    np.testing.assert_array_equal(executable(x, row), x * row + row)
+    assert_array_equal(executable(x, row), x * row + row)
 
 
 def test_strided_reads_end_with_the_last_element() -> None:
@@ -424,7 +425,7 @@ def test_strided_reads_end_with_the_last_element() -> None:
     ]
     executable = xlapy.compile(b.build(ops.Tuple(b, results)), CHECKED)
     for got, x, step in zip(executable(*arrays), arrays, steps, strict=True):
-        np.testing.assert_array_equal(got, -x[:, ::step])
+        assert_array_equal(got, -x[:, ::step])
 
 
 CHOSEN = np.arange(3 * 97).reshape(3, 97) % 3 == 0
@@ -458,7 +459,7 @@ def test_floats_that_are_only_moved_keep_their_bits(dtype: str, name: str, targe
         executable = xlapy.Executable(compile_module(load(computation), CHECKED, TARGETS[target]), CHECKED)
         return executable.run(x, x[0, 0], seed=0).view(bits.dtype)
 
-    np.testing.assert_array_equal(moved(bits.view(kind)), moved(bits))
+    assert_array_equal(moved(bits.view(kind)), moved(bits))
 
 
 @pytest.mark.parametrize(
@@ -484,7 +485,7 @@ def test_constants_that_are_nans_keep_their_bits(dtype: str, bits: list[int]) ->
     joined = ops.ConcatInDim(b, [ops.Broadcast(second, (5,)), x, ops.Constant(b, nans)], 0)
     computation = b.build(ops.Tuple(b, [filled, joined, ops.Broadcast(first, (9,))]))
     for native, expected in zip(xlapy.compile(computation)(nans), xlapy.evaluate(computation, nans), strict=True):
-        np.testing.assert_array_equal(np.asarray(native).view(np.uint8), np.asarray(expected).view(np.uint8))
+        assert_array_equal(np.asarray(native).view(np.uint8), np.asarray(expected).view(np.uint8))
         words = np.asarray(native).view(nans.view(f"u{min(kind.itemsize, 8)}").dtype)
         assert set(words.tolist()) <= {*bits}
 

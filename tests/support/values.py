@@ -99,6 +99,12 @@ def assert_same(got: Any, expected: Any, place: str = "result") -> None:
         )
 
 
+def assert_array_equal(got: Array, expected: Array, err_msg: str = "") -> None:
+    """What numpy's function of this name asserts: it looks for NaN first, in several passes over large arrays."""
+    if got.shape != expected.shape or not (got == expected).all():
+        np.testing.assert_array_equal(got, expected, err_msg)
+
+
 def same_elements(got: Array, expected: Array) -> Array:
     """Which elements have the same bits, or are both NaN; flat."""
     if element_type_of(got.dtype).is_complex:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.values import assert_array_equal
 from xlapy.codegen.libraries.copies import BLOCK_BYTES, LEAST_STRETCH_BYTES
 from xlapy.codegen.target import host_target
 
@@ -30,7 +31,7 @@ def test_sizes(name: str, threads: int) -> None:
     memory = np.random.default_rng(size).integers(0, 256, size + 3).astype(np.uint8)
     for first in (0, 3):
         array = memory[first : first + size]
-        np.testing.assert_array_equal(compiled(array), array)
+        assert_array_equal(compiled(array), array)
 
 
 LEAST = LEAST_STRETCH_BYTES
@@ -54,7 +55,7 @@ def test_arrays_are_joined(name: str, threads: int) -> None:
     memory = np.random.default_rng(1).integers(0, 256, (1, max(sizes) + 3)).astype(np.uint8)
     for first in (0, 3):
         arrays = [memory[:, first : first + size] for size in sizes]
-        np.testing.assert_array_equal(compiled(*arrays), np.concatenate(arrays, 1))
+        assert_array_equal(compiled(*arrays), np.concatenate(arrays, 1))
 
 
 @pytest.mark.parametrize(("sizes", "dimension"), [((LEAST, LEAST - 1), 1), ((LEAST, LEAST), 2)])
@@ -70,7 +71,7 @@ def test_small_stretches_and_rows_of_them_are_compiled(sizes: tuple[int, int], d
     text = f"ENTRY main {{ {operands} ROOT r = u8[{result}] concatenate(p0, p1), dimensions={{{dimension}}} }}"
     compiled = xlapy.compile(text)
     assert "copy_blocks" not in compiled.llvm_ir()
-    np.testing.assert_array_equal(compiled(*arrays), wanted)
+    assert_array_equal(compiled(*arrays), wanted)
 
 
 def test_updates_of_a_parameter_change_a_copy() -> None:
@@ -88,8 +89,8 @@ def test_updates_of_a_parameter_change_a_copy() -> None:
     assert "copy_blocks" in compiled.llvm_ir()
     for at in (-5, 0, 501, 2000):
         updated = compiled(cache, rows, np.int32(at))
-        np.testing.assert_array_equal(updated, xlapy.evaluate(text, cache, rows, np.int32(at)))
-    np.testing.assert_array_equal(cache, before)
+        assert_array_equal(updated, xlapy.evaluate(text, cache, rows, np.int32(at)))
+    assert_array_equal(cache, before)
 
 
 def test_what_a_loop_begins_with_is_copied() -> None:
@@ -111,4 +112,4 @@ def test_what_a_loop_begins_with_is_copied() -> None:
         w = (s32[], f32[100000]) while(t), condition=condition, body=body
         ROOT r = f32[100000] get-tuple-element(w), index=1 }"""
     array = np.arange(100000, dtype=np.float32)
-    np.testing.assert_array_equal(xlapy.compile(text)(array), -array)
+    assert_array_equal(xlapy.compile(text)(array), -array)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.values import assert_array_equal
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
@@ -47,7 +48,7 @@ def check(text: str, *others: Any, by_library: bool = True) -> None:
     assert ("slide_" in compiled.llvm_ir()) == by_library
     got, wanted = compiled(x, *others), xlapy.evaluate(text, x, *others)
     if wanted.dtype.kind not in "f":
-        np.testing.assert_array_equal(got, wanted)  # integers, and maxima of narrow numbers, are exact
+        assert_array_equal(got, wanted)  # integers, and maxima of narrow numbers, are exact
         return
     tolerance = 1e-5 if wanted.dtype == np.float32 else 1e-13
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * 100)
@@ -96,8 +97,8 @@ def test_extrema_of_special_numbers(operation: str, element_type: str, width: in
     chosen[:, :20, :20] = True
     x[chosen] = rng.choice(np.array(SPECIAL[name]), int(chosen.sum()))
     got, wanted = xlapy.compile(text)(x), xlapy.evaluate(text, x)
-    np.testing.assert_array_equal(got, wanted)
-    np.testing.assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(wanted[~np.isnan(wanted)]))
+    assert_array_equal(got, wanted)
+    assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(wanted[~np.isnan(wanted)]))
 
 
 def divided(operation: str, number: str) -> str:
@@ -231,7 +232,7 @@ def test_results_that_no_cache_holds(channels: int) -> None:
     assert "slide_" in compiled.llvm_ir()
     x, shift = argument(text), np.linspace(-9, 9, channels)
     wanted = np.maximum(x.reshape(side // 2, 2, side // 2, 2, channels).max((1, 3)) + shift, 0)
-    np.testing.assert_array_equal(compiled(x, shift)[0], wanted)
+    assert_array_equal(compiled(x, shift)[0], wanted)
 
 
 def test_rows_are_fetched_where_windows_share_them_and_no_cache_holds_them() -> None:
@@ -242,7 +243,7 @@ def test_rows_are_fetched_where_windows_share_them_and_no_cache_holds_them() -> 
     compiled, x = xlapy.compile(text), argument(text)
     assert "slide_" in compiled.llvm_ir()
     places = [x[:, row : row + 2 * count - 1 : 2, place : place + 2 * count - 1 : 2] for row, place in np.ndindex(3, 3)]
-    np.testing.assert_array_equal(compiled(x), np.maximum.reduce(places))
+    assert_array_equal(compiled(x), np.maximum.reduce(places))
 
 
 def test_numbers_of_rows_are_none_of_channels() -> None:
@@ -297,4 +298,4 @@ def test_results_do_not_depend_on_threads() -> None:
     x = argument(text)
     results = [xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x) for threads in (1, 2, 3, 8)]
     for result in results[1:]:
-        np.testing.assert_array_equal(result, results[0])
+        assert_array_equal(result, results[0])

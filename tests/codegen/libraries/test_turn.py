@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.values import assert_array_equal
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.target import host_target
@@ -37,7 +38,7 @@ def check(text: str, *, by_library: bool = True) -> None:
     compiled = xlapy.compile(text)
     assert ("turn_" in compiled.llvm_ir()) == by_library
     argument = array.astype(shape.type.dtype)
-    np.testing.assert_array_equal(compiled(argument), xlapy.evaluate(text, argument))
+    assert_array_equal(compiled(argument), xlapy.evaluate(text, argument))
 
 
 @pytest.mark.parametrize("element_type", ["pred", "s8", "u16", "bf16", "f16", "s32", "f32", "u64", "f64"])
@@ -86,7 +87,7 @@ def test_short_dimensions_in_any_order(element_type: str) -> None:
     for order in orders[:: 1 if element_type == "f32" else 4]:
         text = text_of(element_type, dims, order, ())
         array = np.arange(math.prod(dims)).astype(parse(text).entry.parameters[0].shape.type.dtype).reshape(dims)
-        np.testing.assert_array_equal(xlapy.compile(text)(array), array.transpose(order))
+        assert_array_equal(xlapy.compile(text)(array), array.transpose(order))
 
 
 RUNS = [("u8", 8), ("u8", 16), ("s16", 4), ("f32", 2), ("f32", 4), ("f64", 2), ("f32", 3), ("c64", 1), ("c64", 2)]
@@ -101,7 +102,7 @@ def test_runs_that_stay_together(dims: tuple[int, ...], element_type: str, run: 
         array = np.arange(math.prod(dims) * run).reshape(*dims, run)
         array = array.astype(parse(text).entry.parameters[0].shape.type.dtype)
         array = array + 1j * array[::-1] if element_type == "c64" else array
-        np.testing.assert_array_equal(xlapy.compile(text)(array), array.transpose(order))
+        assert_array_equal(xlapy.compile(text)(array), array.transpose(order))
 
 
 def test_complex_numbers_are_words() -> None:
@@ -119,7 +120,7 @@ def test_a_transpose_of_what_has_another_shape_takes_runs() -> None:
       }"""
     x = np.arange(64 * 128, dtype=np.float32).reshape(64, 128)
     expected = x.reshape(16, 4, 32, 4).transpose(0, 2, 1, 3).reshape(512, 16)
-    np.testing.assert_array_equal(xlapy.compile(text)(x), expected)
+    assert_array_equal(xlapy.compile(text)(x), expected)
 
 
 def test_as_many_digits_as_there_are() -> None:
@@ -157,4 +158,4 @@ def test_results_do_not_depend_on_threads() -> None:
     array = np.random.default_rng(3).normal(size=(5, 700, 300)).astype(np.float32)
     for threads in (1, 2, 3, 8):
         compiled = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
-        np.testing.assert_array_equal(compiled(array), np.transpose(array, (2, 0, 1)))
+        assert_array_equal(compiled(array), np.transpose(array, (2, 0, 1)))
