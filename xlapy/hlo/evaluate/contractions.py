@@ -106,12 +106,11 @@ def _summed_over_places(inputs: Array, kernel: Array, window: Window, result: Sh
     total = np.zeros([groups, batch, *counts, outputs], dtype)
     for place in itertools.product(*(range(part.size) for part in window.dimensions)):
         touched = [_touched(*one) for one in zip(window.dimensions, place, sizes, counts, strict=True)]
-        outer = [np.arange(groups), np.arange(batch)]
-        under = inputs[np.ix_(*outer, *(elements for _, elements in touched), np.arange(features))]
+        under = inputs[(slice(None), slice(None), *(elements for _, elements in touched))]
+        sums = total[(slice(None), slice(None), *(positions for positions, _ in touched))]
         rows = under.reshape([groups, math.prod(under.shape[1:-1]), features])
-        where = np.ix_(*outer, *(positions for positions, _ in touched), np.arange(outputs))
         with np.errstate(all="ignore"):
-            total[where] += sum_of_products(rows, kernel[place], result).reshape(total[where].shape)
+            sums += sum_of_products(rows, kernel[place], result).reshape(sums.shape)
     return total
 
 
@@ -142,7 +141,7 @@ def _grouped_kernel(rhs: Array, numbers: ConvolutionDimensionNumbers, groups: in
     return kernel.reshape([*sizes, features, groups, outputs // groups]).swapaxes(-3, -2)
 
 
-def _touched(part: WindowDimension, place: int, size: int, count: int) -> tuple[Array, Array]:
+def _touched(part: WindowDimension, place: int, size: int, count: int) -> tuple[slice, slice]:
     """The positions at which a place of the window lies on an element, and the elements."""
     if part.reversal:
         place = part.size - 1 - place
@@ -150,4 +149,11 @@ def _touched(part: WindowDimension, place: int, size: int, count: int) -> tuple[
     dilated = positions * part.stride - part.padding_low + place * part.window_dilation
     elements = dilated // part.base_dilation
     valid = (dilated % part.base_dilation == 0) & (elements >= 0) & (elements < size)
-    return positions[valid], elements[valid]
+    return _progression(positions[valid]), _progression(elements[valid])
+
+
+def _progression(numbers: Array) -> slice:
+    """Ascending numbers that are as far apart everywhere."""
+    if not numbers.size:
+        return slice(0, 0)
+    return slice(int(numbers[0]), int(numbers[-1]) + 1, int(numbers[1] - numbers[0]) if numbers.size > 1 else 1)
