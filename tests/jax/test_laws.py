@@ -207,6 +207,7 @@ PROGRAMS = {
             jnp.negative(-x),
             x - (-x),
             (-x) * (-x),
+            -jnp.sin(x) * jnp.sin(x),
             -(x * 3.0),
             abs(-x),
             abs(abs(x)),
@@ -214,8 +215,8 @@ PROGRAMS = {
             abs(jnp.exp(x)),
         ),
         (X,),
-        "negate-twice subtract-negated product-of-negated negated-times-number abs-of-negated abs-of-abs abs-of-square "
-        "abs-of-positive",
+        "negate-twice subtract-negated product-of-negated negated-times-itself negated-times-number abs-of-negated "
+        "abs-of-abs abs-of-square abs-of-positive",
     ),
     "constants": Program(
         lambda x: (x + -0.0, x + 0.0, x * -1.0, x / 1.0, x / 2.0, x / 3.0, (x * 3.0) * 5.0, x * 0.0, x - x),

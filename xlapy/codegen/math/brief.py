@@ -16,12 +16,14 @@ from xlapy.codegen.math.common import (
     clamp,
     from_lowest,
     horner,
+    low_vanishing,
     nearest_exponent,
     nearest_low_exponent,
     nearest_power,
     scale,
     scale_low,
     split_exponent,
+    vanishing,
 )
 from xlapy.codegen.math.logarithm import with_specials
 from xlapy.codegen.math.special_coefficients import BRIEF_ERF, BRIEF_ERFCX
@@ -42,7 +44,7 @@ _ERFC_OFFSET = 1.5
 def exp(k: KernelBuilder, x: Value) -> Value:
     """e^x = 2^n 2^r with n + r = x / ln 2: that is below 2^8, and its error 2^-17 at most."""
     lowest, highest = _EXP_RANGE
-    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1 / math.log(2)))
     n = nearest_exponent(k, x, 1 / math.log(2))
     return scale(k, _rest(k, x, n.whole), n, kept)
 
@@ -54,7 +56,7 @@ def exp_of_low(k: KernelBuilder, x: Value) -> Value:
 
 def _times_exp_of_low(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
     """e^x, times `factor`"""
-    x, kept = from_lowest(k, x, _EXP_RANGE[0])
+    x, kept = from_lowest(k, x, _EXP_RANGE[0], low_vanishing(x.type, 1 / math.log(2)))
     n = nearest_low_exponent(k, x, 1 / math.log(2))
     power = _rest(k, x, n.whole)
     return scale_low(k, power if factor is None else k.mul(power, factor), n, kept)

@@ -17,6 +17,7 @@ from xlapy.codegen.math.common import (
     format_of,
     from_lowest,
     horner,
+    low_vanishing,
     lower,
     nearest_exponent,
     nearest_low_exponent,
@@ -27,6 +28,7 @@ from xlapy.codegen.math.common import (
     scale_low,
     scale_one_plus,
     two_chains,
+    vanishing,
 )
 
 # Beyond these e^x is an infinity, or zero.
@@ -72,14 +74,18 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """e^(x + low), where `low` holds what x is too short for."""
     lowest, highest = _RANGE[x.type.kind]
-    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1 / math.log(2)))
     return scale_one_plus(k, *reduced_exp(k, x, low), kept)
+
+
+def _from_lowest_of_low(k: KernelBuilder, x: Value, low: float) -> tuple[Value, Value | None]:
+    return from_lowest(k, x, low, low_vanishing(x.type, 1 / math.log(2)))
 
 
 def exp_of_low(k: KernelBuilder, x: Value) -> Value:
     """e^x, to the same bits, for x up to 43, as a number less the largest of several is: no upper limit, and half of
     the instructions that scale."""
-    x, kept = from_lowest(k, x, _RANGE[x.type.kind][0])
+    x, kept = _from_lowest_of_low(k, x, _RANGE[x.type.kind][0])
     if k.has_scalef:
         return scale_one_plus(k, *reduced_exp(k, x), kept)
     n = nearest_low_exponent(k, x, 1 / math.log(2))
@@ -99,11 +105,14 @@ def exp_of_high(k: KernelBuilder, x: Value) -> Value:
 
 def _exp_of_low_pair(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """The same with its rounding error, which may be none where the power is small beside one."""
-    x, kept = from_lowest(k, x, _RANGE[x.type.kind][0])
+    x, kept = _from_lowest_of_low(k, x, _RANGE[x.type.kind][0])
     if k.has_scalef:
         part = reduced_exp(k, x)
         total, lost = quick_two_sum(k, 1.0, part.p)
-        z, error = scale(k, total, part.n, kept), scale(k, lost, part.n, from_lowest(k, x, _SMALL[x.type.kind])[1])
+        z, error = (
+            scale(k, total, part.n, kept),
+            scale(k, lost, part.n, _from_lowest_of_low(k, x, _SMALL[x.type.kind])[1]),
+        )
     else:
         n = nearest_low_exponent(k, x, 1 / math.log(2))
         terms = quick_two_sum(k, 1.0, _less_one(k, _rest(k, x, None, n.whole)))
@@ -119,7 +128,7 @@ def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = Fals
         power = k.add(k.to_integer_bits(result), k.shl(number, format_of(x.type).mantissa))
         return k.bitcast(power, x.type)
     lowest, highest = _RANGE[x.type.kind]
-    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1 / math.log(2)))
     exponent = nearest_exponent(k, k.add(x, low), 1 / math.log(2))
     return scale(k, _exp_of_rest_of_pair(k, x, low, exponent.whole), exponent, kept)
 
@@ -138,7 +147,7 @@ def _exp_of_rest_of_pair(k: KernelBuilder, x: Value, low: Value, n: Value) -> Va
 def exp2(k: KernelBuilder, x: Value) -> Value:
     """2^x"""
     lowest, highest = _BASE_2_RANGE[x.type.kind]
-    x, kept = from_lowest(k, at_most(k, x, highest), lowest)
+    x, kept = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1.0))
     n = nearest_exponent(k, x)
     r = k.sub(x, n.whole)
     return scale(k, k.muladd(r, horner(k, r, EXP2), 1.0), n, kept)

@@ -226,6 +226,12 @@ def product_of_negated(root: Instruction, x: Instruction, y: Instruction) -> Val
     return new.op(root.opcode, [x, y])
 
 
+@LAWS.law(P.multiply(P.only(P.negate(x)), x), when=lambda root: is_float(root) and has_negatives(root))
+def negated_times_itself(x: Instruction) -> Value:
+    """(-x) * x -> -(x * x), which is known not to be positive"""
+    return new.negate(new.multiply(x, x))
+
+
 @LAWS.law(
     P.negate(P.only(P.multiply(x, c.where(P.any_number)))),
     P.multiply(P.negate(x), c.where(P.any_number)),
