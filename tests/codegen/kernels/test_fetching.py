@@ -22,6 +22,12 @@ def largest(x: XlaOp, *dimensions: int) -> XlaOp:
     return ops.Reduce(x, -np.inf, ops.Max, dimensions)
 
 
+def every(x: XlaOp, step: int, start: int = 0, rows: int = 1) -> XlaOp:
+    """Elements of rows, as many for each start."""
+    *_, size = dims = x.shape.dims
+    return ops.Slice(x, [0, 0, start], [*dims[:-1], size - size % step - step + 1 + start], [1, rows, step])
+
+
 PROGRAMS: dict[str, Callable[[XlaOp], XlaOp]] = {
     "elementwise": lambda x: x + x * x,
     "slice": lambda x: ops.Slice(x * x, [1, 7, 1], [3, 300, 90], [1, 2, 1]),
@@ -52,6 +58,11 @@ def test_results_are_the_same(name: str) -> None:
         pytest.param(lambda x, y: ops.Add(x, y, [2]), [LARGE, LARGE[2:]], False, id="only one is large"),
         pytest.param(lambda x, y: ops.Tanh(x) + y, [LARGE, LARGE], False, id="functions take a while"),
         pytest.param(lambda x: x + 1, [LARGE], False, id="one array"),
+        pytest.param(lambda x: every(x, 3), [LARGE], True, id="every third element"),
+        pytest.param(lambda x: every(x, 2) + 1, [LARGE], True, id="something of every second element"),
+        pytest.param(lambda x: ops.Tanh(every(x, 2)), [LARGE], False, id="a function of every second element"),
+        pytest.param(lambda x: every(x, 2) - every(x, 2, 1), [LARGE], False, id="both of two neighbours"),
+        pytest.param(lambda x: every(x, 3, rows=2), [LARGE], False, id="of every second row"),
     ],
 )
 def test_loops_ask_where_that_does_not_disturb(
