@@ -123,6 +123,8 @@ class Range(Flag):
     """Zero, or far from subnormal."""
     NEVER_FAR_BELOW = auto()
     """Not so far below zero that a power with it as exponent is subnormal."""
+    BYTE = auto()
+    """An integer of 8 bits."""
 
 
 class Value(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xlapy.codegen.elements.ranges import is_fraction, is_high, is_low
+from xlapy.codegen.elements.ranges import is_byte, is_fraction, is_high, is_low
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
 from xlapy.codegen.math import MATH
@@ -12,8 +12,10 @@ from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
 from xlapy.codegen.math.complex import absolute as absolute_of
 from xlapy.codegen.math.complex_inverse import INVERSE
 from xlapy.codegen.math.outlined import math_function
+from xlapy.codegen.math.quotient import quotient_of_byte
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
 from xlapy.hlo.element_types import BF16
+from xlapy.hlo.element_types import F32 as F32_TYPE
 
 
 def _value(element: Element) -> Value:
@@ -77,7 +79,10 @@ def divide(e: Emission, x: Element, y: Element) -> Element:
     if isinstance(x, Pair) and isinstance(y, Pair):
         return complex_function(e.k, "divide", x, y)
     if e.result_type.is_float:
-        return e.k.div(_value(x), _value(y))
+        x, y = _value(x), _value(y)
+        if y.constant is not None and e.result_type is F32_TYPE and is_byte(e.k, x):
+            return quotient_of_byte(e.k, x, float(y.constant)) or e.k.div(x, y)
+        return e.k.div(x, y)
     return _guarded_division(e, _value(x), _value(y), quotient=True)
 
 

@@ -121,6 +121,9 @@ def _size_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Elem
     opcode = instruction.opcode
     if opcode == "logistic" or (opcode == "exponential" and is_low(k, operands[0])):
         return Range.AT_MOST_ONE
+    if opcode == "convert":
+        source = instruction.operands[0].shape.type
+        return Range.BYTE if source.is_integer and source.bits <= 8 else Range.ANY
     if opcode == "maximum":
         bounds = [x.constant for x in operands if not isinstance(x, Pair)]
         is_high = any(bound is not None and bound >= LEAST_OF_HIGH for bound in bounds)
@@ -149,6 +152,11 @@ def is_high(k: KernelBuilder, x: Element) -> bool:
 def is_fraction(k: KernelBuilder, x: Value) -> bool:
     """Whether `x` is known to lie between 0 and 1 wherever it is a number."""
     return _is(k, x, Range.NEVER_NEGATIVE | Range.AT_MOST_ONE)
+
+
+def is_byte(k: KernelBuilder, x: Element) -> bool:
+    """Whether `x` is known to be an integer of 8 bits."""
+    return _is(k, x, Range.BYTE)
 
 
 def is_exactly_scaled(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element]) -> bool:
