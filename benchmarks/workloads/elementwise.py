@@ -35,6 +35,11 @@ def great_circle(latitude: Any, longitude: Any, other_latitude: Any, other_longi
     return 2 * jnp.arctan2(jnp.sqrt(squared), jnp.sqrt(1 - squared))
 
 
+def normalized(x: Any) -> Any:
+    """What networks get of a picture's brightness."""
+    return (x.astype(jnp.float32) / 255 - 0.449) / 0.226
+
+
 def mixed_bits(x: Any) -> Any:
     """A hash of 32-bit integers."""
     x = x ^ jax.lax.shift_right_logical(x, 16)
@@ -100,5 +105,6 @@ WORKLOADS = [
     _chain("mixed_bits_s32", mixed_bits, integers(-(2**31), 2**31)),
     _chain("quotient_and_remainder_s32", quotient_and_remainder, integers(1, 2**31, 2)),
     _chain("polynomial_s64", lambda x, y: ((x * y + 15) * y - x) * x + y, integers(-1000, 1000, 2, np.int64)),
+    _chain("normalized_u8", normalized, integers(0, 256, dtype=np.uint8)),
     _chain("average_u8", lambda x, y: (x & y) + ((x ^ y) >> 1), integers(0, 256, 2, np.uint8)),
 ]

@@ -10,10 +10,14 @@ import ml_dtypes
 import numpy as np
 
 from benchmarks.workload import Arrays, Maker, Workload
-from benchmarks.workloads.inputs import IMAGE_SIZES, MATRIX_SIZES, normal
+from benchmarks.workloads.inputs import IMAGE_SIZES, MATRIX_SIZES, integers, normal
 
 HEADS = {"small": (1, 16, 4, 16), "cache": (4, 64, 8, 64), "memory": (16, 1024, 16, 64)}
 """Batch, sequence, heads, depth."""
+
+
+PICTURES = {"small": (1, 16, 16, 3), "cache": (4, 64, 64, 3), "memory": (64, 224, 224, 3)}
+"""Pictures, rows, columns, colours."""
 
 
 def one_row(generator: np.random.Generator, shape: Any) -> Arrays:
@@ -23,6 +27,19 @@ def one_row(generator: np.random.Generator, shape: Any) -> Arrays:
 def periodic_laplacian(x: Any) -> Any:
     """All four neighbours, round the ends."""
     return sum(jnp.roll(x, step, axis) for step in (1, -1) for axis in (0, 1)) - 4 * x
+
+
+def space_to_depth(x: Any) -> Any:
+    """Blocks of two by two pixels as features, as networks that merge patches begin."""
+    count, rows, columns, colours = x.shape
+    blocks = x.reshape(count, rows // 2, 2, columns // 2, 2, colours).transpose(0, 1, 3, 2, 4, 5)
+    return blocks.reshape(count, rows // 2, columns // 2, 4 * colours)
+
+
+def wavelet(x: Any) -> Any:
+    """A step of Haar's: sums of neighbours in the first half of a row, differences in the second."""
+    even, odd = x[:, ::2], x[:, 1::2]
+    return jnp.concatenate([even + odd, even - odd], 1) * 0.70710678
 
 
 def _movement(name: str, function: Callable[..., Any], inputs: Maker | None = None, sizes: Any = None) -> Workload:
@@ -44,4 +61,8 @@ WORKLOADS = [
     _movement("broadcast_row", lambda row, like: jnp.broadcast_to(row, like.shape), one_row),
     _movement("slice", lambda x: x[1:-1, 3:-3]),
     _movement("strided_slice", lambda x: x[::2, ::3]),
+    _movement("every_second_column", lambda x: x[:, ::2]),
+    _movement("mirrored_u8", lambda x: x[:, :, ::-1], integers(0, 256, dtype=np.uint8), PICTURES),
+    _movement("space_to_depth", space_to_depth, sizes=PICTURES),
+    _movement("wavelet", wavelet),
 ]
