@@ -12,7 +12,8 @@ import xlapy
 from tests.support.values import assert_array_equal
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
-from xlapy.codegen.target import host_target
+from xlapy.codegen.kernels.transpose import line_lanes, plan_transpose, square_side
+from xlapy.codegen.target import host_target, reference_target
 from xlapy.hlo.text import parse
 from xlapy_runtime.records import replaced
 
@@ -159,3 +160,28 @@ def test_results_do_not_depend_on_threads() -> None:
     for threads in (1, 2, 3, 8):
         compiled = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
         assert_array_equal(compiled(array), np.transpose(array, (2, 0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "dims", "is_line"),
+    [
+        ("f64", (256, 512), True),  # rows of the operand and of the result are powers of two
+        ("f32", (500, 1024), True),
+        ("f32", (1024, 500), True),
+        ("f64", (500, 300), False),
+        ("f32", (64, 64), False),
+        ("f32", (8192, 4096), False),  # too many pages for short pieces of each
+    ],
+)
+def test_squares_are_lines_where_rows_lie_alike_in_the_nearest_cache(
+    kind: str, dims: tuple[int, int], is_line: bool
+) -> None:
+    rows, columns = dims
+    target = reference_target("avx2")
+    root = parse(f"""ENTRY e {{ x = {kind}[{rows},{columns}] parameter(0)
+        ROOT t = {kind}[{columns},{rows}] transpose(x), dimensions={{1,0}} }}""").entry.root
+    plan = plan_transpose(root, target)
+    assert plan is not None
+    width = root.shape.type.bytes
+    side = line_lanes(width) if is_line else square_side(width, target)
+    assert side in (plan.square, plan.stretch)

@@ -27,6 +27,9 @@ from xlapy.hlo.shape import Dims, row_major_strides
 from xlapy.support.records import Record
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
+WAY_BYTES = 4096  # lines so far apart have the same places in the nearest cache
+MOST_ALIKE = 8  # of which there are so many
+MOST_ALIKE_BYTES = 8  # of an operand, times those of the second cache
 STREAMED_BYTES = 16384  # of each row of the operand, where results bypass the caches: the longer, the faster
 UNIT_BYTES = 256 << 10  # of the operand, about; enough to be worth a task
 MOST_LANES = 16
@@ -100,7 +103,7 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
         and not dims[slow] % line_lanes(width)
         and is_streamed([transpose], line_lanes(width), target)
     )
-    side = square_side(width, target)
+    side = _side_of_squares(transpose.shape.bytes, dims, permutation, fast, (slow,), target)
     square = STREAMED_BYTES // width if is_streaming else side
     stretch = side if is_streaming else max(UNIT_BYTES // (square * width), square)
     plan = TransposePlan(dims, permutation, mirrored, fast, (slow,), lanes, square, stretch, is_streaming, 0, 0)
@@ -119,7 +122,7 @@ def plan_short_transpose(transpose: Instruction, target: Target) -> TransposePla
         fast = _last_ones(range(permutation[-1] + 1, len(dims)), dims, lanes)
         slow = _last_ones(permutation, dims, lanes, apart_from=fast or ())
         if fast is not None and slow is not None:
-            square = square_side(width, target)
+            square = _side_of_squares(transpose.shape.bytes, dims, permutation, fast, slow, target)
             stretch = max(UNIT_BYTES // (square * width), square)
             plan = TransposePlan(dims, permutation, (), fast, slow, lanes, square, stretch, False, 0, 0)
             return _with_units(plan, transpose.operands[0].shape.bytes)
@@ -170,6 +173,21 @@ def line_lanes(width: int) -> int:
 def square_side(width: int, target: Target) -> int:
     """The side of the larger squares."""
     return max(block_lanes(width, target), SQUARE_BYTES // width)
+
+
+def _side_of_squares(total: int, dims: Dims, permutation: Dims, fast: Dims, slow: Dims, target: Target) -> int:
+    """The side of the larger squares of `total` bytes; or a line where most of the lines below one another, in the
+    operand or in the result, would drive each other out of the nearest cache, as in rows whose length is a power of
+    two. (A Zen 3 takes 0.6 to 0.75 of the time then. Of what is much larger than the second cache, short pieces of many
+    pages would take longer.)"""
+    width = total // math.prod(dims)
+    side = square_side(width, target)
+    before, after = row_major_strides(dims), row_major_strides([dims[dim] for dim in permutation])
+    pitches = width * before[slow[-1]], width * after[permutation.index(fast[-1])]
+    alike = max(side * math.gcd(pitch, WAY_BYTES) // WAY_BYTES for pitch in pitches)
+    if alike <= MOST_ALIKE or total > MOST_ALIKE_BYTES * target.l2_bytes:
+        return side
+    return max(block_lanes(width, target), line_lanes(width))
 
 
 def merged_dimensions(dims: Dims, permutation: Dims, mirrored: Dims = ()) -> tuple[Dims, Dims, Dims]:
