@@ -113,7 +113,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], int]] = {
     "features first": (convolution(FIRST), [(2, 32, 14, 13), (48, 32, 3, 3), (48,)], 0),
     "groups": (convolution(LAST, groups=3), [(2, 14, 13, 96), (3, 3, 32, 96), (96,)], 1),
     "one pixel": (convolution(LAST), [(2, 14, 13, 32), (1, 1, 32, 48), (48,)], 1),
-    "one dimension": (convolution(("NWC", "WIO", "NWC")), [(3, 200, 64), (5, 64, 32), (32,)], 1),
+    "one dimension": (convolution(("NWC", "WIO", "NWC")), [(3, 200, 64), (5, 64, 64), (64,)], 1),
 }
 
 

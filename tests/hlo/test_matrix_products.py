@@ -24,9 +24,9 @@ def product_of(operand: ElementType, result: ElementType) -> MatrixProduct | Non
     return library_product(parse(f"ENTRY e {{ {text} }}").entry.root)
 
 
-def convolution_of(operand: ElementType, result: ElementType, features: int) -> MatrixProduct | None:
-    text = f"""x = {operand}[4,200,{features}] parameter(0)  k = {operand}[3,{features},64] parameter(1)
-      ROOT c = {result}[4,200,64] convolution(x, k), {NUMBERS}"""
+def convolution_of(operand: ElementType, result: ElementType, inputs: int, features: int = 256) -> MatrixProduct | None:
+    text = f"""x = {operand}[4,200,{inputs}] parameter(0)  k = {operand}[3,{inputs},{features}] parameter(1)
+      ROOT c = {result}[4,200,{features}] convolution(x, k), {NUMBERS}"""
     return library_product(parse(f"ENTRY e {{ {text} }}").entry.root)
 
 
@@ -44,6 +44,17 @@ def test_convolutions_are_what_the_library_can_pack() -> None:
         odd = convolution_of(operand, result, 31)
         kind = GEMM_TYPES[call.kind] if call else None
         assert (odd is not None) == (kind is not None and kind.pair == 1)
+
+
+def test_small_kernels_that_move_along_one_dimension_have_tiles_instead() -> None:
+    f32, bf16 = (next(type for type in ALL if type.name == name) for name in ("f32", "bf16"))
+    assert [convolution_of(f32, f32, 32, features) is None for features in (128, 170, 171, 256)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert convolution_of(bf16, f32, 32, 128) is not None
 
 
 @pytest.mark.parametrize("windows", [False, True])

@@ -77,10 +77,15 @@ def _is_copied(body: Computation, index: int, made: Instruction) -> bool:
     leaf = 0
     if made.opcode == "get-tuple-element":
         made, leaf = made.operands[0], made.attributes["index"]
-    if made.opcode != "fusion" or not body.root.operands[index].shape.rank:
+    if made.opcode != "fusion" or _multiplies_matrices(made) or not body.root.operands[index].shape.rank:
         return False
     reading = [number for number, operand in enumerate(made.operands) if state_index(operand, body) == index]
     return bool(reading) and not {(number, leaf) for number in reading} & {*overwritable_operands(made)}
+
+
+def _multiplies_matrices(fusion: Instruction) -> bool:
+    """Beside that a copy is little, and two of them take twice as long to compile."""
+    return any(member.opcode in ("dot", "convolution") for member in fusion.called[0])
 
 
 def _is_much(copied: Sequence[Instruction], body: Computation) -> bool:
