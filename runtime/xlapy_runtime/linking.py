@@ -167,12 +167,14 @@ def _address_elsewhere(name: str) -> int:
 def _address_in_process(name: str) -> int | None:
     """Where a function of the process itself is, or of a library that all of it sees; for `memcpy` a better one."""
     try:
-        if name == "memcpy" and late("xlapy_runtime.hand_written").is_linux_on_x86():
-            address: int = late("xlapy_runtime.hand_written").address_of_copy()
-            return address
-        return symbol_address(name)
+        return _address_of_copy() if name == "memcpy" else symbol_address(name)
     except ValueError:
         return None
+
+
+def _address_of_copy() -> int:
+    hand_written = late("xlapy_runtime.hand_written")
+    return int(hand_written.address_of_copy()) if hand_written.is_linux_on_x86() else symbol_address("memcpy")
 
 
 def note_usual_functions() -> None:

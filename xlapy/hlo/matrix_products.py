@@ -333,7 +333,7 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
     c_row, b_step = one_stride(result, row_dims), one_stride(rhs, step_dims)
     if kind is None or c_row is None or b_step is None or not _is_suited(convolution, columns, depth):
         return None
-    if kind in ("f32", "f64") and _is_short_along_a_line(convolution):
+    if has_tiled_types(convolution) and _is_short_along_a_line(convolution):
         return None
     rows, steps = _rows(convolution, row_dims), _steps(convolution, step_dims)
     is_regular = _is_regular(numbers, row_dims, step_dims)
@@ -430,6 +430,16 @@ def _is_suited(convolution: Instruction, columns: int, depth: int) -> bool:
         and result.size * depth >= SMALLEST_CONVOLUTION
         and result.strides()[numbers.output_feature] == rhs.strides()[numbers.kernel_output_feature] == 1
     )
+
+
+TILED_TYPES = (F32, F64)
+"""Of convolutions that a library computes directly, by tiles of results and of features, which come last."""
+
+
+def has_tiled_types(convolution: Instruction) -> bool:
+    """Operands and result are all of one of these types."""
+    type = convolution.shape.type
+    return type in TILED_TYPES and all(operand.shape.type is type for operand in convolution.operands)
 
 
 MOST_KERNEL_BYTES_OF_LINES = 1 << 16

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, WindowDimension
-from xlapy.hlo.element_types import F32, F64
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import has_features_in_lanes
-from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, SMALLEST_CONVOLUTION
+from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, SMALLEST_CONVOLUTION, has_tiled_types
 
 LONG_WINDOW = 8
 """Places of a window in a line that are worth a loop of their own inside of the one over input features."""
@@ -24,7 +23,8 @@ MOST_PHASES = 32
 """Of a call: each has numbers of its own."""
 
 MOST_DIMENSIONS = 3
-"""Spatial ones, over which the library slides windows."""
+"""Spatial ones, over which the library slides windows. A convolution without any has one, with one position and a
+window of one place."""
 
 MOST_KERNEL_BYTES = 1 << 16
 """Of the places that a phase has. Of larger ones, with enough to multiply, products of matrices are faster, which pack
@@ -66,8 +66,11 @@ def has_phases_in_library(convolution: Instruction) -> bool:
     parts: tuple[WindowDimension, ...] = convolution.attributes["window"].dimensions
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     lhs, rhs, result = convolution.operands[0].shape, convolution.operands[1].shape, convolution.shape
-    is_suited = lhs.type is rhs.type is result.type and result.type in (F32, F64) and len(parts) <= MOST_DIMENSIONS
-    if not is_suited or convolution.attributes["batch_group_count"] > 1:
+    if (
+        not has_tiled_types(convolution)
+        or len(parts) > MOST_DIMENSIONS
+        or convolution.attributes["batch_group_count"] > 1
+    ):
         return False
     if all(part.base_dilation == 1 for part in parts) or not (lhs.is_static and lhs.size and rhs.size and result.size):
         return False

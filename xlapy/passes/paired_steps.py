@@ -58,8 +58,8 @@ class PairedSteps(ComputationPass):
         if has_control or not copied or not _is_much(copied, body):
             return False
         counters = [] if trips is None or trips % 2 else loop_counters(loop)
-        is_even = all(_type_of(loop, counter).holds(2 * counter.step, 2 * counter.step) for counter in counters)
-        pair = _twice(body, counters) if counters and is_even else _once_or_twice(loop)
+        are_doubled = all(_type_of(loop, counter).holds(2 * counter.step, 2 * counter.step) for counter in counters)
+        pair = _twice(body, counters) if counters and are_doubled else _once_or_twice(loop)
         parent, called = loop.parent, [loop.called[0], pair]
         pairs = parent.add("while", loop.operands, called=called, name=loop.name, metadata=loop.metadata)
         self.records.append(Record.of(pairs, True, f"{copied[0].name} would be copied after each step"))

@@ -40,19 +40,17 @@ from xlapy.hlo import element_types as et
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.matrix_products import TILED_TYPES, has_tiled_types
+from xlapy.hlo.phases import MOST_DIMENSIONS
 from xlapy_runtime.records import Record
 
 SOURCE, KERNEL, RESULT = range(FIRST_ARRAY, FIRST_ARRAY + 3)  # in the table of a library call
 
-TYPES = (et.F32, et.F64)
 LANES = range(2, 16 + 1)
 """Those that are used: of one vector, which may have more, or of several that are full."""
 
 WAYS = ("", "lines", "groups")
 """To read the array."""
-
-RANKS = (1, 2, 3)
-"""Of spatial dimensions. A convolution without any has one, with one position and a window of one place."""
 
 ROWS_FROM_BASE = 5
 """Results of a tile whose elements of the array are found from one address: the same, one and two steps further on."""
@@ -115,11 +113,11 @@ class DirectCall(Record):
 def call_of_direct(convolution: Instruction, target: Target) -> DirectCall | None:
     """How a library computes a convolution, if one does."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
-    source, kernel, result = shapes = [value.shape for value in (*convolution.operands, convolution)]
-    if result.type not in TYPES or not source.type is kernel.type is result.type or not result.size or not source.size:
+    source, _, result = shapes = [value.shape for value in (*convolution.operands, convolution)]
+    if not has_tiled_types(convolution) or not result.size or not source.size:
         return None
     axes = axes_of_convolution(convolution)
-    if len(axes) > RANKS[-1] or convolution.attributes["batch_group_count"] > 1:
+    if len(axes) > MOST_DIMENSIONS or convolution.attributes["batch_group_count"] > 1:
         return None
     phases = list(phases_of(axes))
     plan = plan_convolution(convolution, target, [line.axis for line in phases[0]])
@@ -288,7 +286,7 @@ def direct_library(name: str) -> Library | None:
 
 
 _NAME = re.compile(
-    rf"direct_({'|'.join(type.name for type in TYPES)})_(\d)_(\d+)x(\d)_(\d+)(?:\.({'|'.join(WAYS[1:])}))?"
+    rf"direct_({'|'.join(type.name for type in TILED_TYPES)})_(\d)_(\d+)x(\d)_(\d+)(?:\.({'|'.join(WAYS[1:])}))?"
 )
 
 

@@ -12,10 +12,9 @@ from xlapy.hlo.attributes import (
     SliceDimension,
     Window,
 )
-from xlapy.hlo.element_types import F32, F64
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import has_features_in_lanes
-from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, product_kind
+from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, has_tiled_types
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.phases import MOST_PHASES, has_phases_in_library
 from xlapy.hlo.shape import Dims, Shape
@@ -180,7 +179,7 @@ def features_last(
         return None
     first, last = 0, rank - 1
     inner, outer = tuple(range(1, last)), tuple(range(last - 1))
-    if _sums_lines(root, x, y, numbers, window):
+    if _sums_lines(root, y, numbers, window):
         x_order = (numbers.input_feature, *numbers.input_spatial, numbers.input_batch)
         y_order = (numbers.kernel_input_feature, *numbers.kernel_spatial, numbers.kernel_output_feature)
         result_order = (*numbers.output_spatial, numbers.output_batch, numbers.output_feature)
@@ -201,21 +200,14 @@ def features_last(
 
 LONG_LINE = 24
 MANY_INPUTS = 16
-"""Features that are summed up as well as shorter lines are."""
-
-KINDS_OF_LINES = ("f32", "f64")
-"""Of narrower types those features are packed in groups."""
+"""Features that are summed up as well as shorter lines are. (Those of narrower types are packed in groups.)"""
 
 
-def _sums_lines(
-    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
-) -> bool:
+def _sums_lines(root: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window) -> bool:
     """The window has more places than the result has positions, and its lines are longer than what is summed up at each
     place, or long enough."""
     positions = math.prod(root.shape.dims[dim] for dim in numbers.output_spatial)
-    if product_kind(x.shape.type, y.shape.type, root.shape.type) not in KINDS_OF_LINES:
-        return False
-    if math.prod(part.size for part in window.dimensions) <= positions:
+    if not has_tiled_types(root) or math.prod(part.size for part in window.dimensions) <= positions:
         return False
     return window.dimensions[-1].size >= LONG_LINE or y.shape.dims[numbers.kernel_input_feature] < MANY_INPUTS
 
@@ -223,8 +215,8 @@ def _sums_lines(
 LEAST_MULTIPLICATIONS_OF_TILES = 16
 """The same where vectors of features are summed up by a library."""
 
-TILED = (F32, F64)
-TILED_LANES = 8
+LEAST_LANES = 8
+"""So many features fill a vector by themselves."""
 
 
 def _deserves_transposes(
@@ -252,9 +244,9 @@ def _has_tiles(root: Instruction, features: int, window: Window) -> bool:
     """With so many features, of a group, last, a library has direct convolutions for it: tiles of features and
     positions, where most lanes are used. (The loop nest takes 1.3 to 2.2 times as long, with vectors along lines, but
     not along those of a single dimension.)"""
-    is_filled = 4 * features >= 3 * TILED_LANES * -(-features // TILED_LANES)
+    is_filled = 4 * features >= 3 * LEAST_LANES * -(-features // LEAST_LANES)
     is_whole = all(part.base_dilation == 1 for part in window.dimensions)
-    return root.shape.type in TILED and is_filled and is_whole and len(window.dimensions) > 1
+    return has_tiled_types(root) and is_filled and is_whole and len(window.dimensions) > 1
 
 
 def _has_awkward_rows(root: Instruction, window: Window) -> bool:
@@ -453,9 +445,6 @@ def _phase(convolution: Instruction, spatial: int, phase: int, positions: int) -
 
 FEW_LANES = 16
 """Products for different places of a line that are computed side by side, in lanes that would be idle else."""
-
-LEAST_LANES = 8
-"""So many features fill a vector by themselves."""
 
 LEAST_INPUTS = 16
 LEAST_MULTIPLICATIONS = 1 << 20
