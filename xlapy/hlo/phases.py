@@ -66,11 +66,9 @@ def has_phases_in_library(convolution: Instruction) -> bool:
     parts: tuple[WindowDimension, ...] = convolution.attributes["window"].dimensions
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     lhs, rhs, result = convolution.operands[0].shape, convolution.operands[1].shape, convolution.shape
-    if (
-        not has_tiled_types(convolution)
-        or len(parts) > MOST_DIMENSIONS
-        or convolution.attributes["batch_group_count"] > 1
-    ):
+    if not has_tiled_types(convolution) or len(parts) > MOST_DIMENSIONS:
+        return False
+    if convolution.attributes["batch_group_count"] > 1:
         return False
     if all(part.base_dilation == 1 for part in parts) or not (lhs.is_static and lhs.size and rhs.size and result.size):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -145,35 +146,30 @@ def test_other_convolutions_have_kernels_of_their_own(name: str) -> None:
     check(OTHERS[name], by_library=False)
 
 
-def test_what_is_outside_is_not_multiplied() -> None:
-    *shapes, labels = WINDOWS["same"]
-    text = convolution(*shapes, labels=labels)
-    x, k = np.ones((2, 9, 11, 4), np.float32), np.ones((3, 3, 4, 16), np.float32)
-    k[0, :, :, 5], k[:, 2, :, 7] = np.inf, np.nan
+@pytest.mark.parametrize(("windows", "column"), [(WINDOWS["same"], 2), (HOLES["planes"], 1)], ids=["edges", "holes"])
+def test_infinities_do_not_meet_what_is_no_element(windows: Sequence[str], column: int) -> None:
+    """What lies outside of the array, or between its elements, is not multiplied."""
+    source, *shapes, labels = windows
+    text = convolution(source, *shapes, labels=labels)
+    x, k = np.ones([int(size) for size in source.split(",")], np.float32), np.ones((3, 3, 4, 16), np.float32)
+    k[0, :, :, 5], k[:, column, :, 7] = np.inf, np.nan
     np.testing.assert_array_equal(xlapy.compile(text)(x, k), xlapy.evaluate(text, x, k))
 
 
-def test_results_do_not_depend_on_threads() -> None:
-    text = convolution("4,40,41,8", "3,3,8,24", "4,40,41,24", "size=3x3 pad=1_1x1_1", labels=PLANES)
-    x = np.random.default_rng(0).normal(size=(4, 40, 41, 8)).astype(np.float32)
-    k = np.random.default_rng(1).normal(size=(3, 3, 8, 24)).astype(np.float32)
-    results = [xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x, k) for threads in (1, 2, 3, 8)]
-    for result in results[1:]:
-        np.testing.assert_array_equal(result, results[0])
-
-
-def test_infinities_do_not_meet_holes() -> None:
-    *shapes, labels = HOLES["planes"]
-    text = convolution(*shapes, labels=labels)
-    x, k = np.ones((2, 8, 9, 4), np.float32), np.ones((3, 3, 4, 16), np.float32)
-    k[0, :, :, 5], k[:, 1, :, 7] = np.inf, np.nan
-    np.testing.assert_array_equal(xlapy.compile(text)(x, k), xlapy.evaluate(text, x, k))
-
-
-def test_parts_are_split_among_threads() -> None:
-    text = convolution("3,20,21,8", "4,4,8,24", "3,40,42,24", "size=4x4 pad=2_2x2_2 lhs_dilate=2x2", labels=PLANES)
-    x = np.random.default_rng(0).normal(size=(3, 20, 21, 8)).astype(np.float32)
-    k = np.random.default_rng(1).normal(size=(4, 4, 8, 24)).astype(np.float32)
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ("4,40,41,8", "3,3,8,24", "4,40,41,24", "size=3x3 pad=1_1x1_1"),
+        ("3,20,21,8", "4,4,8,24", "3,40,42,24", "size=4x4 pad=2_2x2_2 lhs_dilate=2x2"),
+    ],
+    ids=["inside and ends", "phases"],
+)
+def test_results_do_not_depend_on_threads(shapes: Sequence[str]) -> None:
+    """However the units of all parts are split among them."""
+    text = convolution(*shapes, labels=PLANES)
+    x, k = (
+        np.random.default_rng(0).normal(size=[*map(int, dims.split(","))]).astype(np.float32) for dims in shapes[:2]
+    )
     results = [xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x, k) for threads in (1, 2, 3, 8)]
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
