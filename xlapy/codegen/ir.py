@@ -78,7 +78,7 @@ class Module:
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
     `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own.
-    `index_scales` are the factors of an index that an address has room for, whatever is there.
+    Vectors that repeat a float and have up to `read_constant_bytes` are read from memory by operations. `index_scales` are the factors of an index that an address has room for, whatever is there.
     `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
     own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it. If
     it `contracts`, sums of elements take in products as they are before they are rounded.
@@ -94,6 +94,7 @@ class Module:
             has_permute=target.has_permute,
             has_short_permute=target.has_short_permute,
             has_masks=target.is_avx512,
+            read_constant_bytes=target.read_constant_bytes,
             index_scales=X86_SCALES if target.is_x86 else NO_SCALES,
         )
 
@@ -116,6 +117,7 @@ class Module:
         has_permute: bool = False,
         has_short_permute: bool = False,
         has_masks: bool = False,
+        read_constant_bytes: int = 0,
         index_scales: Set[int] = NO_SCALES,
     ) -> None:
         self.libraries: set[str] | None = None
@@ -127,6 +129,7 @@ class Module:
         self.has_permute = has_permute
         self.has_short_permute = has_short_permute
         self.has_masks = has_masks
+        self.read_constant_bytes = read_constant_bytes
         self.index_scales = index_scales
         self._declarations: dict[str, str] = {}
         self._functions: dict[str, str] = {}

@@ -236,6 +236,7 @@ class Arithmetic(Conversions):
             return a
         if operation == "fadd" and a.constant is not None and _is_negative_zero(a.constant):
             return b
+        a, b = self._beside(a, b), self._beside(b, a)
         return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
 
     def opaque(self, value: Value) -> Value:
@@ -408,6 +409,7 @@ class Arithmetic(Conversions):
         a, b = self._pair(a, b)
         b, c = self._pair(b, c)
         a, c = self._value(a, b.type), self._value(c, b.type)
+        a, b, c = self._beside(a, b, c), self._beside(b, a, c), self._beside(c, a, b)
         return self._intrinsic("fma", a.type, b, a, c)
 
     def muladd(self, a: Operand, b: Operand, c: Operand) -> Value:

@@ -71,6 +71,7 @@ class Emitter:
         self.has_f16c = module.has_f16c
         self.has_scalef = module.has_scalef
         self.has_masks = module.has_masks
+        self._read_constant_bytes = 0 if hoists_constants or is_quick else module.read_constant_bytes
         self._entry_lines: list[str] = []
         self._chunks: list[list[str]] = [self._entry_lines]
         self._last_chunks: list[list[str]] = []  # what is rarely run
@@ -119,6 +120,16 @@ class Emitter:
             return value
         table = self.module.vector(type, value.text)
         return self._pinned(type, f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
+
+    def _beside(self, value: Value, *others: Value) -> Value:
+        """The same operand, of an operation that has `others`: from memory, if it is a vector that repeats a float which
+        the operation can read there."""
+        type = value.type
+        if not value.constant or type.lanes == 1 or type.bytes * type.lanes > self._read_constant_bytes:
+            return value
+        table = self.module.vector(type, value.text)
+        text = f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}"
+        return self._shared(type, text, self._scope.barrier, others)
 
     def const_vector(self, type: IRType, numbers: Sequence[Number]) -> Value:
         """A constant with its own number in each lane."""

@@ -101,6 +101,14 @@ class Target(Record):
         return self.is_avx512 and self.vector_bytes == 64 and _llvm().llvm_version_info[0] >= 22
 
     @property
+    def read_constant_bytes(self) -> int:
+        """Up to which length vectors that repeat one float had better be read as a whole, by the operation that needs
+        them: LLVM makes each by an instruction of its own, where there are instructions for that. It takes as long as
+        any other, and is as good as a read for each of three or four registers. With AVX-512 operations repeat what
+        they read; without AVX2 LLVM reads whole vectors anyway."""
+        return 2 * self.vector_bytes if self.has("avx2") and not self.is_avx512 else 0
+
+    @property
     def has_permute(self) -> bool:
         """Whether kernels use registers of 64 bytes, and each lane of one can be any lane of one or two others."""
         return self.is_avx512 and self.vector_bytes == 64
