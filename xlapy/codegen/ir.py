@@ -77,11 +77,12 @@ class Module:
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
-    `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own.
-    Vectors that repeat a float and have up to `read_constant_bytes` are read from memory by operations. `index_scales` are the factors of an index that an address has room for, whatever is there.
-    `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
-    own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it. If
-    it `contracts`, sums of elements take in products as they are before they are rounded.
+    `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own. Vectors
+    that repeat a float and have up to `read_constant_bytes` are read from memory by operations. `index_scales` are the
+    factors of an index that an address has room for, whatever is there. `libraries` are the names of those whose
+    functions it calls; a module that has none to call (None) has a copy of its own of all it needs. `outlined` are
+    functions that it calls, which are compiled by themselves and linked with it. If it `contracts`, sums of elements
+    take in products as they are before they are rounded.
     """
 
     @classmethod

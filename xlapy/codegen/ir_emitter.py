@@ -122,8 +122,8 @@ class Emitter:
         return self._pinned(type, f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
 
     def _beside(self, value: Value, *others: Value) -> Value:
-        """The same operand, of an operation that has `others`: from memory, if it is a vector that repeats a float which
-        the operation can read there."""
+        """The same operand, of an operation that has `others`: from memory, if it is a vector that repeats a float and
+        that the operation can read there."""
         type = value.type
         if not value.constant or type.lanes == 1 or type.bytes * type.lanes > self._read_constant_bytes:
             return value
