@@ -36,9 +36,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xlapy.hlo import element_types as et
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
-from xlapy.hlo.kernel_plan import RowSpace, is_element_op, is_row_major, row_space, three_parts
+from xlapy.hlo.kernel_plan import RowSpace, is_element_op, is_row_major, row_space, sole_operation, three_parts
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims
 from xlapy.passes.base import ComputationPass, pinned, replace_all
@@ -79,8 +80,14 @@ class SplitReduction(ComputationPass):
 def _is_splittable(instruction: Instruction) -> bool:
     if instruction.opcode != "reduce" or len(instruction.operands) != 2:
         return False
-    # Partial folds of narrow floats would be rounded.
-    return not instruction.shape.type.is_narrow_float and identity_literal(instruction.called[0]) is not None
+    if instruction.shape.type.is_narrow_float and not _is_of_extrema(instruction):
+        return False  # partial folds would be rounded
+    return identity_literal(instruction.called[0]) is not None
+
+
+def _is_of_extrema(reduce: Instruction) -> bool:
+    combiner = sole_operation(reduce.called[0])
+    return combiner is not None and combiner.opcode in ("maximum", "minimum")
 
 
 def _split(reduce: Instruction) -> Instruction | None:
@@ -134,17 +141,28 @@ def _is_worth_it(reduce: Instruction) -> bool:
 
 
 def _is_of_memory(reduce: Instruction) -> bool:
-    """Columns are folded of an array that is read from memory as it is. (For one that is made wider first, the kernel
-    of the parts would have to be compiled, which takes ten times as long.)"""
-    array, space = reduce.operands[0], row_space(reduce)
+    """Columns are folded of an array that is read from memory as it is, or but for a float's width. (For another one
+    that is made first, the kernel of the parts would have to be compiled, which takes ten times as long.)"""
+    array, space = _stored(reduce.operands[0]), row_space(reduce)
     is_read = array.shape.bytes >= MEMORY_BYTES and is_row_major(array) and not is_element_op(array)
-    is_kept = array.shape.rank - 1 not in reduce.attributes["dimensions"]
+    is_kept = reduce.operands[0].shape.rank - 1 not in reduce.attributes["dimensions"]
     return is_read and is_kept and (space is None or not returns_to_elements(reduce, space))
 
 
+def _stored(array: Instruction) -> Instruction:
+    """What is read of an array: its elements in other dimensions, or as narrow floats, which are made wider."""
+    while array.opcode == "reshape" or _is_widening(array):
+        (array,) = array.operands
+    return array
+
+
+def _is_widening(array: Instruction) -> bool:
+    is_wide = array.opcode == "convert" and array.shape.type is et.F32
+    return is_wide and array.operands[0].shape.type in (et.BF16, et.F16)
+
+
 def _in_parts_of_rows(reduce: Instruction) -> Instruction | None:
-    array = reduce.operands[0]
-    whole = three_parts(array.shape.dims, reduce.attributes["dimensions"])
+    whole = three_parts(reduce.operands[0].shape.dims, reduce.attributes["dimensions"])
     if whole is None:
         return None
     groups, length, columns = whole
@@ -156,7 +174,10 @@ def _in_parts_of_rows(reduce: Instruction) -> Instruction | None:
     counted = (groups,) if groups > 1 else ()
     rows = (parts, length // parts // together, *((together,) if together > 1 else ()))
     dims = (*counted, *rows, columns)
+    array, folded = _stored(reduce.operands[0]), reduce.operands[0].shape
     cut = reduce.parent.add("reshape", [array], shape=array.shape.with_dims(dims), metadata=reduce.metadata)
+    if array.shape.type is not folded.type:
+        cut = reduce.parent.add("convert", [cut], shape=folded.with_dims(dims), metadata=reduce.metadata)
     first = len(counted)
     return _in_two_steps(reduce, cut, (*range(first, first + len(rows)),), (first + 1,))
 

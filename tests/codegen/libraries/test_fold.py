@@ -530,6 +530,20 @@ def test_long_rows_of_whole_lines_are_read_from_end_to_end_if_no_own_cache_holds
     assert [call.function.endswith(".wide") for call in calls] == [False, True, False, False]
 
 
+@pytest.mark.parametrize(
+    ("opcode", "dtype"), [("sum", ml_dtypes.bfloat16), ("sum", np.float16), ("max", ml_dtypes.bfloat16)]
+)
+def test_columns_of_narrow_floats_in_memory_are_folded_in_parts(opcode: str, dtype: Any) -> None:
+    """Each part from end to end, as those of wide ones: sums of f32, extrema as they are."""
+    x = np.random.default_rng(9).normal(size=(4096, 4096)).astype(dtype)
+    lowered = jax.jit(lambda x: getattr(x.reshape(32, 128, 4096), opcode)((0, 1))).lower(x)
+    program = xlapy.compile(lowered.as_text())
+    assert "[16,4096]" in program.hlo_text() or "[16,2,4096]" in program.hlo_text()
+    assert all("columns" in name for name in libraries_of(program))
+    expected = getattr(x.astype(np.float64), opcode)(0)
+    np.testing.assert_allclose(program(x).astype(np.float64), expected, rtol=2.0**-8, atol=1e-3)
+
+
 def test_two_arrays_in_memory_are_folded_by_wide_blocks() -> None:
     """As kernels of programs fold them: what counts is what is read in all."""
     rows = host_target().l3_bytes // (2 * 1024 * 4)
