@@ -144,7 +144,15 @@ def lower(
     if watch.checks is not None:
         check_plan(module, order, plan)
     with timings.measure("emit"):
-        emitted = emit_program(module, order, plan, target, contracts=options.contract, counting=counting)
+        emitted = emit_program(
+            module,
+            order,
+            plan,
+            target,
+            contracts=options.contract,
+            keeps_excess=options.excess_precision,
+            counting=counting,
+        )
     return Lowered(module, report, order, plan, emitted, target)
 
 

@@ -82,7 +82,8 @@ class Module:
     factors of an index that an address has room for, whatever is there. `libraries` are the names of those whose
     functions it calls; a module that has none to call (None) has a copy of its own of all it needs. `outlined` are
     functions that it calls, which are compiled by themselves and linked with it. If it `contracts`, sums of elements
-    take in products as they are before they are rounded.
+    take in products as they are before they are rounded; if it `keeps_excess`, narrow floats are rounded where they are
+    stored or converted, and not behind each operation.
     """
 
     @classmethod
@@ -100,13 +101,14 @@ class Module:
         )
 
     @classmethod
-    def of_program(cls, target: Target, *, contracts: bool = False) -> Module:
+    def of_program(cls, target: Target, *, contracts: bool = False, keeps_excess: bool = False) -> Module:
         """A module of a program: it is linked with libraries. It contracts if it may and the target has an instruction
         for that."""
         module = cls.of(target)
         module.libraries = set()
         module.outlined = {}
         module.contracts = contracts and target.has_fma
+        module.keeps_excess = keeps_excess
         return module
 
     def __init__(
@@ -124,6 +126,7 @@ class Module:
         self.libraries: set[str] | None = None
         self.outlined: dict[str, OutlinedFunction] | None = None
         self.contracts = False
+        self.keeps_excess = False
         self.has_fma = has_fma
         self.has_f16c = has_f16c
         self.has_scalef = has_scalef

@@ -97,11 +97,15 @@ def emit_program(
     target: Target,
     *,
     contracts: bool = False,
+    keeps_excess: bool = False,
     counting: bool = False,
 ) -> EmittedProgram:
     """Writes the IR of the entry and of everything it calls. If it `contracts`, kernels of its own may add products
-    unrounded. If `counting`, the program keeps the time of each call; it must then run one call at a time."""
-    parts = kernels, loops, glue = tuple(Module.of_program(target, contracts=contracts) for _ in range(3))
+    unrounded, and if it `keeps_excess`, narrow floats are rounded where kernels store them. If `counting`, the program
+    keeps the time of each call; it must then run one call at a time."""
+    parts = kernels, loops, glue = tuple(
+        Module.of_program(target, contracts=contracts, keeps_excess=keeps_excess) for _ in range(3)
+    )
     attributes = f"nounwind {target.function_attributes}".rstrip()
 
     def write_function(region: Computation, name: str) -> None:

@@ -28,6 +28,7 @@ OPTIONS: Mapping[str, str] = {
     "profile": "exe.profile(*arrays) runs a compiled program with a clock around each kernel",
     "threads": _THREADS,
     "workers": _THREADS,
+    "xla_allow_excess_precision": "excess_precision=True",
     "xla_backend_optimization_level": _NO_LEVELS,
     "xla_cpu_enable_fast_math": "fast_math=True",
     "xla_disable_hlo_passes": "disabled_passes={name, ...}",

@@ -81,9 +81,16 @@ def emit_element(
     result = ELEMENTS[instruction.opcode](Emission(k, instruction, lanes), *spread)
     if unrounded:
         return result
-    value = _rounded_as_it_must(k, instruction, operands, spread, result)
+    value = result if _may_stay(k, instruction) else _rounded_as_it_must(k, instruction, operands, spread, result)
     note_range(k, instruction, spread, value)
     return value
+
+
+def _may_stay(k: KernelBuilder, instruction: Instruction) -> bool:
+    """Whether a narrow float may be what registers have of it. Conversions are asked for, and what looks at bits, or
+    stores them, rounds. NaNs look as before (`NarrowFloat.round_result`)."""
+    is_inside = not instruction.is_root and instruction.opcode != "convert"
+    return k.module.keeps_excess and is_inside and instruction.shape.type.is_narrow_float
 
 
 def _rounded_as_it_must(
