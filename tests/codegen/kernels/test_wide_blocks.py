@@ -132,8 +132,10 @@ def test_sums_of_whole_rows_in_parts_are_the_same_for_any_number_of_threads(dims
 def test_blocks_are_whole_rows_where_many_can_be_shared_out() -> None:
     assert vectors_of_block(4096, 16, MANY_BLOCKS, 4, 4) == 256
     assert vectors_of_block(5003, 16, MANY_BLOCKS, 4, 4) == 157, "of the same width"
-    assert vectors_of_block(4096, 16, 1, 4, 4) == 64, "pages"
-    assert vectors_of_block(1024, 16, 1, 4, 4) == 16, "pieces of one"
+    assert vectors_of_block(4096, 16, 1, 4, 4) == 128, "halves"
+    assert vectors_of_block(8192, 16, 1, 4, 4) == 128, "quarters, which are as long"
+    assert vectors_of_block(8192, 16, 2, 4, 4) == 256, "halves, as there are two groups"
+    assert vectors_of_block(256, 16, 1, 4, 4) == 16, "short rows"
 
 
 @pytest.mark.parametrize("groups", [1, 3, MANY_BLOCKS, 100])

@@ -19,7 +19,7 @@ from xlapy.builder import XlaOp
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.kernels.makers.base import Kernel, kernel_of_fold
 from xlapy.codegen.kernels.tasks import LONG_TASK_BYTES
-from xlapy.codegen.kernels.wide_blocks import FEW_BLOCKS, MOST_BYTES
+from xlapy.codegen.kernels.wide_blocks import FEW_THREADS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_fusion, call_of_reduce
 from xlapy.codegen.libraries.fold_columns import emit_columns, wide_name
@@ -518,7 +518,7 @@ def test_columns_in_memory_are_folded_by_wide_blocks() -> None:
     near, far = maximum_call(rows, 1024, 0), maximum_call(rows + 1, 1024, 0)
     assert not near.function.endswith(".wide") and far.function.endswith(".wide")
     blocks, lanes = number_of(far, "blocks"), 1024 // (number_of(far, "blocks") * number_of(far, "width"))
-    assert blocks == FEW_BLOCKS and lanes * blocks * number_of(far, "width") == 1024
+    assert blocks == FEW_THREADS and lanes * blocks * number_of(far, "width") == 1024
     assert number_of(maximum_call(2 * rows // 1000, 500_000, 0), "blocks") >= 500_000 * 4 // MOST_BYTES
 
 
