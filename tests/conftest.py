@@ -1,5 +1,6 @@
 """Markers of the suite, and what its processes start with. Whatever tests share lives in tests/support."""
 
+import gc
 import signal
 
 import pytest
@@ -14,3 +15,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes many seconds; left out unless asked for with `-m slow`")
     if "not slow" in config.option.markexpr:  # slow tests have the time to see what XLA's users see
         use_quick_xla()  # before anything imports JAX
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What was imported and collected lives as long as the process: Python need not look for garbage in it ever again.
+    Nor need it look so often as where memory is short."""
+    gc.freeze()
+    gc.set_threshold(10_000)

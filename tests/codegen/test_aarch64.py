@@ -107,7 +107,7 @@ def check_products(machine: Machine, name: str, m: int, n: int, k: int, combinat
     chosen = [*itertools.product(layouts(m, k).values(), layouts(k, n).values())][::2][:combinations]
     for (a_layout, b_layout), c_layout in zip(chosen, itertools.cycle(layouts(m, n).values()), strict=False):
         expected.check(multiply(machine, name, (a_layout(a), b_layout(b), c_layout(before))))
-    Expected(name, a, b, before).check(multiply(machine, name, (a, b, before), accumulate=True))
+    expected.plus(before).check(multiply(machine, name, (a, b, before), accumulate=True))
 
 
 QUICK_SIZES = [(3, 5, 7), (13, 33, 9), (1, 70, 65), (70, 1, 65), (37, 131, 59), (12, 32, 0)]

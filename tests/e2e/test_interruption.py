@@ -28,7 +28,7 @@ def recorded(function, *shapes):
     return builder.build(function(*[builder.parameter(n, shape) for n, shape in enumerate(shapes)]))
 
 def interrupted(function, *arguments):
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     began = time.monotonic()
     try:
         function(*arguments)

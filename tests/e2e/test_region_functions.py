@@ -313,7 +313,7 @@ OVER_PROCESSES = "x = f32[8] parameter(0)  ROOT y = f32[8] all-reduce(x), replic
 
 def interrupted(run: Any) -> bool:
     """Ctrl-C, soon after `run` began."""
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         run()
