@@ -61,11 +61,9 @@ def call_of_depthwise(convolution: Instruction, target: Target) -> SlidingCall |
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     source, kernel, result = (value.shape for value in (*convolution.operands, convolution))
     axes = axes_of(convolution)
+    if axes is None:
+        return None
     channels = result.dims[numbers.output_feature]
-    if axes is None or result.type not in TYPES or not source.type is kernel.type is result.type:
-        return None
-    if convolution.attributes["feature_group_count"] != channels or source.dims[numbers.input_feature] != channels:
-        return None
     features = (numbers.input_feature, numbers.kernel_output_feature, numbers.output_feature)
     side_by_side = all(s.strides()[dim] == 1 for s, dim in zip((source, kernel, result), features, strict=True))
     rows, positions = axes
@@ -92,19 +90,25 @@ def call_of_depthwise(convolution: Instruction, target: Target) -> SlidingCall |
     return sliding_call(call, rows, units, max(products, source.bytes + result.bytes) // units)
 
 
-_NO_ROWS = WindowAxis(WindowDimension(1), 1, 1)
+NO_ROWS = WindowAxis(WindowDimension(1), 1, 1)
 
 
 def axes_of(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] | None:
-    """Rows and positions of a convolution over one dimension or two, without holes in the array."""
+    """Rows and positions of a convolution over one dimension or two, without holes in the array, if that has one filter
+    for each channel, of elements that the libraries multiply."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
-    source, result = convolution.operands[0].shape, convolution.shape
+    source, kernel, result = (value.shape for value in (*convolution.operands, convolution))
+    if result.type not in TYPES or not source.type is kernel.type is result.type:
+        return None
+    channels, groups = result.dims[numbers.output_feature], convolution.attributes["feature_group_count"]
+    if groups != channels or source.dims[numbers.input_feature] != channels:
+        return None
     sizes = ([shape.dims[dim] for dim in dims] for shape, dims in _spatial(source, result, numbers))
     axes = [WindowAxis(*each) for each in zip(convolution.attributes["window"].dimensions, *sizes, strict=True)]
     is_suited = 1 <= len(axes) <= 2 and math.prod(result.dims) > 0 and convolution.attributes["batch_group_count"] == 1
     if not is_suited or any(axis.part.base_dilation > 1 for axis in axes):
         return None
-    return (_NO_ROWS, axes[0]) if len(axes) == 1 else (axes[0], axes[1])
+    return (NO_ROWS, axes[0]) if len(axes) == 1 else (axes[0], axes[1])
 
 
 def _spatial(
@@ -280,11 +284,7 @@ class _Rows(SlidingLines):
         ]
         for number, place in enumerate(self._in_a_row(line, self["position_source"], self._places_of_tile)):
             add = partial(self._added, number, place, kernels, totals)
-            if begin is None:
-                totals = add()
-            else:
-                inside = k.compare("lt", k.add(begin, number), self["position_size"], signed=False)
-                totals = k.if_else(inside, add, partial(list, totals))
+            totals = self._if_inside("position", begin, number, add, totals)
         return totals
 
     def _added(

@@ -28,7 +28,7 @@ from itertools import product
 from xlapy.codegen.ir import PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.libraries.depthwise import steps_of
+from xlapy.codegen.libraries.depthwise import NO_ROWS, TYPES, steps_of
 from xlapy.codegen.libraries.sliding_lines import (
     FIRST_ARRAY,
     LINE_NUMBERS,
@@ -40,7 +40,6 @@ from xlapy.codegen.libraries.sliding_lines import (
 )
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
-from xlapy.hlo import element_types as et
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, WindowDimension
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
@@ -57,7 +56,6 @@ kernel from one row and place to the next."""
 
 SOURCE, SLOPES, KERNEL = FIRST_ARRAY, FIRST_ARRAY + 1, FIRST_ARRAY + 2
 
-TYPES = (et.F32, et.F64)
 WIDTHS = (3, 5, 7)
 STRIDES = (1, 2)
 ROWS = {3: 3, 5: 2, 7: 2}
@@ -139,9 +137,6 @@ def _pieces(lines: int, positions: int) -> int:
     return -(-lines // -(-lines // pieces)) if pieces else 0
 
 
-_NO_ROWS = WindowAxis(WindowDimension(1), 1, 1)
-
-
 def axes_of_gradient(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] | None:
     """Rows and positions of the convolution whose kernel's gradient this is, over one dimension or two: its window and
     its positions are exchanged."""
@@ -166,7 +161,7 @@ def axes_of_gradient(convolution: Instruction) -> tuple[WindowAxis, WindowAxis] 
         )
         for part, position, place in zip(window, numbers.input_spatial, numbers.output_spatial, strict=True)
     ]
-    return (_NO_ROWS, axes[0]) if len(axes) == 1 else (axes[0], axes[1])
+    return (NO_ROWS, axes[0]) if len(axes) == 1 else (axes[0], axes[1])
 
 
 def library_name(type: ElementType, width: int, stride: int) -> str:
@@ -313,15 +308,11 @@ class _Pieces(_Sums):
     ) -> list[Value]:
         """Adds so many places of each line of the array, one after the other. If not all of them are inside, it is told
         where the first one is."""
-        k, totals = self._k, list(sums)
+        totals = list(sums)
         lines = [self._in_a_row(line, self["position_source"], count) for line in first]
         for number, cells in enumerate(zip(*lines, strict=True)):
             add = partial(self._added, number, cells, slopes, totals)
-            if begin is None:
-                totals = add()
-            else:
-                inside = k.compare("lt", k.add(begin, number), self["position_size"], signed=False)
-                totals = k.if_else(inside, add, partial(list, totals))
+            totals = self._if_inside("position", begin, number, add, totals)
         return totals
 
     def _added(

@@ -17,19 +17,19 @@ from itertools import product
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.libraries.depthwise import axes_of, numbers_of_kernel, steps_of
+from xlapy.codegen.libraries.depthwise import TYPES, axes_of, numbers_of_kernel, steps_of
 from xlapy.codegen.libraries.sliding_lines import (
     FIRST_ARRAY,
     LEAST_SIZE,
     LINE_NUMBERS,
     LineFunction,
     SlidingCall,
+    channel_numbers,
     line_numbers,
     module_of_lines,
 )
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
-from xlapy.hlo import element_types as et
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
@@ -43,7 +43,6 @@ place of the window is, and bytes from one row, place and channel to the next, w
 
 SOURCE, KERNEL, RESULT = FIRST_ARRAY, FIRST_ARRAY + 1, FIRST_ARRAY + 2
 
-TYPES = (et.F32, et.F64)
 HEIGHTS = (3, 5, 7)
 STRIDES = (1, 2)
 ROWS = {True: 14, False: 7}
@@ -64,11 +63,9 @@ def call_of_depthwise_planes(convolution: Instruction, target: Target) -> Slidin
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     source, kernel, result = (value.shape for value in (*convolution.operands, convolution))
     axes = axes_of(convolution)
+    if axes is None:
+        return None
     channels = result.dims[numbers.output_feature]
-    if axes is None or result.type not in TYPES or not source.type is kernel.type is result.type:
-        return None
-    if convolution.attributes["feature_group_count"] != channels or source.dims[numbers.input_feature] != channels:
-        return None
     read = steps_of(source, numbers.input_batch, numbers.input_spatial)
     written = steps_of(result, numbers.output_batch, numbers.output_spatial)
     rows, positions = axes
@@ -86,12 +83,11 @@ def call_of_depthwise_planes(convolution: Instruction, target: Target) -> Slidin
         return None
     values = line_numbers(axes, channels, (SOURCE, read), (RESULT, written))
     values |= numbers_of_kernel(kernel, numbers, axes)
-    for name, shape, dim in (
-        ("source", source, numbers.input_feature),
-        ("result", result, numbers.output_feature),
-        ("kernel", kernel, numbers.kernel_output_feature),
-    ):
-        values[f"{name}_channel"] = shape.strides()[dim] * shape.type.bytes
+    values |= channel_numbers(
+        source=(source, numbers.input_feature),
+        result=(result, numbers.output_feature),
+        kernel=(kernel, numbers.kernel_output_feature),
+    )
     name = library_name(result.type, rows.part.size, rows.part.stride)
     call = LibraryCall(name, name, tuple(values[number] for number in NUMBERS))
     return SlidingCall(call, units, max(products, source.bytes + result.bytes) // units, 1)
@@ -208,14 +204,10 @@ class _Planes(LineFunction):
         self, top: Value, weights: Sequence[Value], sums: Sequence[Value], line: Value | None, mask: Value | None
     ) -> list[Value]:
         """Adds what one column of the window says to the sums of a tile, row by row of the array."""
-        k, totals = self._k, list(sums)
+        totals = list(sums)
         for number, row in enumerate(self._in_a_row(top, self["row_source"], self._rows_of_array)):
             add = partial(self._added, number, row, weights, totals, mask)
-            if line is None:
-                totals = add()
-            else:
-                inside = k.compare("lt", k.add(line, number), self["row_size"], signed=False)
-                totals = k.if_else(inside, add, partial(list, totals))
+            totals = self._if_inside("row", line, number, add, totals)
         return totals
 
     def _added(

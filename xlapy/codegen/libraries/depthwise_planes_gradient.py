@@ -19,19 +19,19 @@ from itertools import product
 
 from xlapy.codegen.ir import I32, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.libraries.depthwise import steps_of
+from xlapy.codegen.libraries.depthwise import TYPES, steps_of
 from xlapy.codegen.libraries.depthwise_gradient import axes_of_gradient
 from xlapy.codegen.libraries.sliding_lines import (
     FIRST_ARRAY,
     LINE_NUMBERS,
     LineFunction,
     SlidingCall,
+    channel_numbers,
     line_numbers,
     module_of_lines,
 )
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
-from xlapy.hlo import element_types as et
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
@@ -46,7 +46,6 @@ channel, images, and bytes of the kernel from one row, place and channel to the 
 
 SOURCE, SLOPES, KERNEL = FIRST_ARRAY, FIRST_ARRAY + 1, FIRST_ARRAY + 2
 
-TYPES = (et.F32, et.F64)
 COLUMNS = {3: 3, 5: 1, 7: 1}
 """Of a kernel, of which all places have sums in registers at a time."""
 
@@ -71,12 +70,11 @@ def call_of_depthwise_planes_gradient(convolution: Instruction, target: Target) 
     values = line_numbers(axes, channels, (SOURCE, read), (SLOPES, slope))
     values |= {"images": slopes.dims[numbers.kernel_input_feature]}
     values |= {"kernel_row": written.row, "kernel_position": written.position}
-    for name, shape, dim in (
-        ("source", source, numbers.input_batch),
-        ("result", slopes, numbers.kernel_output_feature),
-        ("kernel", kernel, numbers.output_feature),
-    ):
-        values[f"{name}_channel"] = shape.strides()[dim] * shape.type.bytes
+    values |= channel_numbers(
+        source=(source, numbers.input_batch),
+        result=(slopes, numbers.kernel_output_feature),
+        kernel=(kernel, numbers.output_feature),
+    )
     name = library_name(kernel.type, rows.part.size, rows.part.stride)
     products = slopes.size * rows.part.size * positions.part.size  # about one for the time of a byte
     call = LibraryCall(name, name, tuple(values[number] for number in NUMBERS))
@@ -211,17 +209,13 @@ class _Planes(LineFunction):
     ) -> list[Value]:
         """The sums with what a vector of positions in some rows of slopes adds to them, row by row of the array. If not
         all of these are inside, it is told where the first one is, and likewise of lanes."""
-        k, totals = self._k, list(sums)
+        totals = list(sums)
         lines = self._in_a_row(slopes, self["row_result"], count)
         mine = [self._load(place, masks[0] if masks else None) for place in lines]
         rows = (count - 1) * self._stride + self._size
         for number, row in enumerate(self._in_a_row(source, self["row_source"], rows)):
             add = partial(self._added, number, row, mine, totals, masks)
-            if line is None:
-                totals = add()
-            else:
-                inside = k.compare("lt", k.add(line, number), self["row_size"], signed=False)
-                totals = k.if_else(inside, add, partial(list, totals))
+            totals = self._if_inside("row", line, number, add, totals)
         return totals
 
     def _load(self, place: Value, mask: Value | None) -> Value:

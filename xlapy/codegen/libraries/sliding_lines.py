@@ -8,11 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis, shared_rows
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.target import Target
+from xlapy.hlo.shape import Shape
 
 _AXIS = ("size", "count", "window", "stride", "dilation", "low", "source", "result")
 LINE_NUMBERS = (
@@ -80,6 +82,11 @@ def line_numbers(
     return values
 
 
+def channel_numbers(**arrays: tuple[Shape, int]) -> dict[str, int]:
+    """Bytes of arrays from channel to channel, which lie along a dimension of each."""
+    return {f"{name}_channel": shape.strides()[dim] * shape.type.bytes for name, (shape, dim) in arrays.items()}
+
+
 class LineFunction(ABC):
     """Writes one function; the numbers that it is told are found by name."""
 
@@ -126,6 +133,17 @@ class LineFunction(ABC):
         """Whether all elements in a range of rows or positions are those of the array."""
         k = self._k
         return k.and_(k.compare("ge", begin, 0), k.compare("le", end, self[f"{axis}_size"]))
+
+    def _if_inside(
+        self, axis: str, begin: Value | None, number: int, add: Callable[[], list[Value]], totals: Sequence[Value]
+    ) -> list[Value]:
+        """What `add` makes of the totals, if a row or position so many behind `begin` is one of the array; they stay if
+        not. None: it is known to be one."""
+        if begin is None:
+            return add()
+        k = self._k
+        inside = k.compare("lt", k.add(begin, number), self[f"{axis}_size"], signed=False)
+        return k.if_else(inside, add, partial(list, totals))
 
     def _in_a_row(self, first: Value, step: Value, count: int) -> list[Value]:
         """So many addresses, a step apart."""

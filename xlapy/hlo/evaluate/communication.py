@@ -176,6 +176,15 @@ def _everybody(contributions: list[Value]) -> list[Value]:
     return contributions
 
 
+def _reduced(contributions: list[Value], computation: Computation) -> Generator[Any, Any, list[Array]]:
+    """What a group makes of each of its operands together; for `yield from`."""
+    results: list[Array] = []
+    for arrays in zip(*_everybody(contributions), strict=True):
+        reduced = yield from reduce_over_processes(arrays, computation)
+        results.append(reduced)
+    return results
+
+
 def _packed(results: Sequence[Array]) -> Value:
     return tuple(results) if len(results) > 1 else results[0]
 
@@ -192,11 +201,7 @@ def all_reduce(
 ) -> Steps:
     meeting = Meeting("all-reduce", replica_groups.groups, channel_id, use_global_device_ids)
     contributions = yield from meeting.attend(operands)
-    results: list[Array] = []
-    for arrays in zip(*_everybody(contributions), strict=True):
-        reduced = yield from reduce_over_processes(arrays, computation)
-        results.append(reduced)
-    return _packed(results)
+    return _packed((yield from _reduced(contributions, computation)))
 
 
 @evaluator("reduce-scatter")
@@ -213,11 +218,8 @@ def reduce_scatter(
     meeting = Meeting("reduce-scatter", replica_groups.groups, channel_id, use_global_device_ids)
     contributions = yield from meeting.attend(operands)
     _, position = yield from meeting.members()
-    results: list[Array] = []
-    for arrays in zip(*_everybody(contributions), strict=True):
-        reduced = yield from reduce_over_processes(arrays, computation)
-        results.append(np.split(reduced, len(contributions), dimension)[position])
-    return _packed(results)
+    reduced = yield from _reduced(contributions, computation)
+    return _packed([np.split(array, len(contributions), dimension)[position] for array in reduced])
 
 
 @evaluator("all-gather")
