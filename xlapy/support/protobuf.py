@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ MAX_NESTING = 100
 _MAX_VARINT_BYTES = 10
 _SHORT = 64
 """Lists of fewer bytes are read one integer after the other."""
+
+_BYTES = [bytes((value,)) for value in range(0x80)]
 
 _MAX_FIELD = (1 << 29) - 1
 _WORD = 1 << 64
@@ -55,9 +58,9 @@ class Scalar:
 
 def varint(value: int) -> bytes:
     """An integer, negative ones as 64 bits of two's complement: seven bits per byte, low ones first."""
+    if 0 <= value < 0x80:
+        return _BYTES[value]
     value %= _WORD
-    if value < 0x80:
-        return bytes((value,))
     result = bytearray()
     while value >= 0x80:
         result.append(value & 0x7F | 0x80)
@@ -131,21 +134,53 @@ class _Field:
     message: type[Any] | None
     kind: str
 
-    def tag(self, wire: int) -> bytes:
-        return varint(self.number << 3 | wire)
+    tag: bytes
+    """In front of a plain value."""
+
+    long_tag: bytes
+    """In front of what has its length in front."""
+
+    is_float: bool
+    """Then -0 is stored, unlike other zeros."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The fields of a message class in the order of their numbers, and how to take all their values at once."""
+
+    fields: tuple[_Field, ...]
+    skips_false: tuple[bool, ...]
+    """Whether nothing is stored for zero, or an empty list; of what may be missing, zero is said. Most are skipped."""
+
+    by_number: dict[int, _Field]
+    values: Callable[[Any], tuple[Any, ...]]
 
 
 @functools.cache
-def _fields(message: Any) -> dict[int, _Field]:
-    """The fields of a message class by number, in the order of the numbers."""
-    result = {}
+def _layout(message: Any) -> _Layout:
+    found = []
     for item in dataclasses.fields(message):
         place: _Place = item.metadata["place"]
         kind = place.type
         scalar = kind if isinstance(kind, Scalar) else None
         nested = None if scalar is not None else kind if isinstance(kind, type) else kind()  # type: ignore[operator]
-        result[place.number] = _Field(item.name, place.number, scalar, nested, place.kind)
-    return dict(sorted(result.items()))
+        found.append(
+            _Field(
+                *(item.name, place.number, scalar, nested, place.kind),
+                tag=varint(place.number << 3 | (DELIMITED if scalar is None else scalar.wire)),
+                long_tag=varint(place.number << 3 | DELIMITED),
+                is_float=scalar is FLOAT or scalar is DOUBLE,
+            )
+        )
+    fields = tuple(sorted(found, key=lambda each: each.number))
+    names = [each.name for each in fields]
+
+    def values(message: Any) -> tuple[Any, ...]:
+        return tuple([getattr(message, name) for name in names])
+
+    getter = operator.attrgetter(*names) if len(names) > 1 else values
+    skips_false = tuple([each.kind in (_SINGLE, _REPEATED) for each in fields])
+    return _Layout(fields, skips_false, {each.number: each for each in fields}, getter)
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -155,9 +190,9 @@ def encode(message: Any) -> bytes:
     """The message in its wire format; equal messages give equal bytes."""
     parts: list[bytes] = []
     kind: Any = type(message)
-    for item in _fields(kind).values():
-        value = getattr(message, item.name)
-        if value is None or (item.kind == _REPEATED and not value):
+    layout = _layout(kind)
+    for item, skips, value in zip(layout.fields, layout.skips_false, layout.values(message), strict=True):
+        if value is None or (skips and not value and not (item.is_float and _is_negative_zero(value))):
             continue
         if item.kind == _ARRAY:
             if value.size:
@@ -165,32 +200,29 @@ def encode(message: Any) -> bytes:
         elif item.message is not None:
             for element in value if item.kind == _REPEATED else (value,):
                 parts += _delimited(item, encode(element))
-        elif item.kind != _SINGLE or value != item.scalar.default or _is_negative_zero(value):  # type: ignore[union-attr]
+        else:
             parts += _plain(item, value)
     return b"".join(parts)
 
 
 def _delimited(item: _Field, data: bytes) -> tuple[bytes, bytes, bytes]:
-    return item.tag(DELIMITED), varint(len(data)), data
+    return item.long_tag, varint(len(data)), data
 
 
-def _plain(item: _Field, value: Any) -> Iterator[bytes]:
+def _plain(item: _Field, value: Any) -> Sequence[bytes]:
     scalar = item.scalar
     assert scalar is not None
-    if item.kind == _REPEATED and scalar.packable:
-        yield from _delimited(item, b"".join(map(scalar.write, value)))
-        return
-    for element in value if item.kind == _REPEATED else (value,):
-        data = scalar.write(element)
-        if scalar.wire == DELIMITED:
-            yield from _delimited(item, data)
-        else:
-            yield item.tag(scalar.wire)
-            yield data
+    if item.kind == _REPEATED:
+        if scalar.packable:
+            return _delimited(item, b"".join(map(scalar.write, value)))
+        return [part for element in value for part in _delimited(item, scalar.write(element))]
+    if scalar.wire == DELIMITED:
+        return _delimited(item, scalar.write(value))
+    return item.tag, scalar.write(value)
 
 
 def _is_negative_zero(value: Any) -> bool:
-    return isinstance(value, float) and str(value) == "-0.0"
+    return str(value) == "-0.0"
 
 
 def _packed_array(item: _Field, values: np.ndarray[Any, Any]) -> bytes:
@@ -240,10 +272,14 @@ class _Reader:
         if depth > MAX_NESTING:
             raise self._error(position, f"messages are nested more than {MAX_NESTING} deep")
         kind: Any = type(message)
-        fields = _fields(kind)
+        fields, data = _layout(kind).by_number, self._data
         while position < end:
             start = position
-            tag, position = self._varint(position, end)
+            tag = data[position]
+            if tag < 0x80:
+                position += 1
+            else:
+                tag, position = self._varint(position, end)
             number, wire = tag >> 3, tag & 7
             if not 1 <= number <= _MAX_FIELD:
                 raise self._error(start, f"{number} is not the number of a field")
