@@ -29,6 +29,9 @@ gets a tenth to a fifth less out of memory, and a tenth less out of the last cac
 
 MOST_STRIDE = 4  # up to which lanes are picked from whole vectors, rather than gathered one by one
 
+PAIR = 2
+"""Lanes so far apart are picked from two vectors by instructions that all processors have."""
+
 MOST_REGISTERS = 8  # from which lanes are picked, rather than gathered one by one
 LANES_PER_REGISTER = 2  # that take as long to gather as a register to load and pick from
 REGISTER_BYTES = 64  # where there are instructions that pick
@@ -252,17 +255,19 @@ class Array:
         return mask is None or (is_wide and k.module.has_short_permute and not k.has_masks)
 
     def _column_of_rows(self, ix: Indexing, offset: Coordinate, index: Index) -> int | None:
-        """The column that the lanes read of as many short rows, if these are registers from which any lanes are picked.
-        Whoever reads another column of theirs loads the same."""
-        width, dims = memory_type(self.shape.type).bytes, self.shape.dims
-        if not (ix.k.module.has_permute and width >= I32.bytes and index.coordinates and self._is_row_major):
+        """The column that the lanes read of as many short rows, if any lanes are picked from registers as these lie.
+        Whoever reads another column of theirs loads the same. Long rows may consist of short ones."""
+        width, dims, step = memory_type(self.shape.type).bytes, self.shape.dims, offset.step
+        if width < I32.bytes or not (index.coordinates and self._is_row_major) or self.shape.type.is_complex:
             return None
-        if self.shape.type.is_complex or offset.vector is not None or ix.lanes * width > REGISTER_BYTES:
+        if step != PAIR and not (ix.k.module.has_permute and ix.lanes * width <= REGISTER_BYTES):
             return None
-        column = index.coordinates[-1].start.constant if index.coordinates[-1].is_uniform else None
-        if column is None or not 0 <= column < dims[-1]:
+        if offset.vector is not None or not 1 < step <= MOST_STRIDE or dims[-1] % step:
             return None
-        return int(column) if 1 < offset.step == dims[-1] <= MOST_STRIDE else None
+        last = index.coordinates[-1]
+        if last.is_uniform and dims[-1] != step:
+            return None
+        return ix.k.remainder(last.start, step) if last.step in (0, step) else None
 
     def _load_column(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
         """Picks a column out of whole rows, of which there are as many as lanes."""

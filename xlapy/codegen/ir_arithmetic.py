@@ -163,6 +163,17 @@ class Arithmetic(Conversions):
             self._terms[found.text] = (operation, a, b)
         return found
 
+    def remainder(self, value: Value, divisor: int) -> int | None:
+        """What is left of an index divided by a constant, if that is known of what the index is made of."""
+        base, offset = self._offsets.get(value.text, (value, 0))
+        if base.constant is not None:
+            return (int(base.constant) + offset) % divisor
+        operation, a, b = self._terms.get(base.text, ("", base, base))
+        if operation == "mul":
+            return None if int(b.constant or 0) % divisor else offset % divisor
+        one, other = (self.remainder(part, divisor) if operation == "add" else None for part in (a, b))
+        return None if one is None or other is None else (one + other + offset) % divisor
+
     def _split(self, value: Value) -> tuple[Value | None, Value]:
         """An index as the sum of what does not change in the innermost loop that it changes in, if there is anything
         to be had, and the rest: the first belongs in front of that loop, with the pointer that is moved by it."""

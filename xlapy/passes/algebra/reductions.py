@@ -88,7 +88,10 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     return new.op(operation.opcode, [new.repeated(y, root.shape.dims), total])
 
 
-LEAST_CHANNELS = 16  # elements side by side that fill vectors
+LEAST_CHANNELS = 8  # elements side by side that fill a vector
+MOST_PLACES_OF_FEW = 16
+"""Elements of a piece, where there are fewer channels: lanes lie across pieces, and each element of these is picked out
+of others."""
 
 
 @LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)
@@ -101,7 +104,9 @@ def reduce_of_cut(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     operation, cut = sole_operation(root.called[0]), root.operands[0].shape
     if operation is None or x.shape.rank != root.shape.rank or x.shape.rank != IMAGE_RANK or len(d) != CUT_DIMENSIONS:
         return None
-    if x.shape.dims[-1] < LEAST_CHANNELS or root.shape.type not in (F32, F64) or not x.shape.size:
+    if root.shape.type not in (F32, F64) or not x.shape.size:
+        return None
+    if x.shape.dims[-1] < LEAST_CHANNELS and prod(cut.dims[dim] for dim in d) > MOST_PLACES_OF_FEW:
         return None
     if Trait.ELEMENTWISE in x.spec.traits:
         return None
