@@ -300,3 +300,30 @@ def test_random_programs() -> None:
 @pytest.mark.parametrize("start", range(100, 400, 20))
 def test_many_random_programs(start: int) -> None:
     assert sum(check_random(seed) for seed in range(start, start + 20)) >= 5
+
+
+def test_rows_of_a_product_that_are_those_of_the_results() -> None:
+    """Then there is no loop over the latter ones that a block has parts of."""
+
+    def program(*dims: int) -> str:
+        shape = ",".join(map(str, dims))
+        return f"""HloModule m
+          ENTRY main {{
+            x = f32[64,48] parameter(0)
+            y = f32[48,32] parameter(1)
+            bias = f32[{shape}] parameter(2)
+            d = f32[64,32] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+            r = f32[64,{shape}] reshape(d)
+            b = f32[64,{shape}] broadcast(bias), dimensions={{{",".join(str(dim + 1) for dim in range(len(dims)))}}}
+            ROOT z = f32[64,{shape}] add(r, b)
+          }}"""
+
+    def loops(text: str) -> int:
+        generator = np.random.default_rng(1)
+        inputs = [generator.normal(size=p.shape.dims).astype(np.float32) for p in xlapy.hlo.parse(text).entry.parameters]
+        executable = compiled(text)
+        assert fusions(executable) == 1
+        np.testing.assert_array_equal(executable(*inputs), compiled(text, fused=False)(*inputs))
+        return executable.llvm_ir().count("\nloop")
+
+    assert loops(program(32)) == loops(program(2, 16)) - 1

@@ -64,6 +64,11 @@ class EpiloguePlan(Record):
         """The elements of a column are at the same position of rows of the results."""
         return self.is_linear or self.row_stride % rows_and_columns(self.shape)[1] == 0 or self.columns == 1
 
+    @property
+    def stays_in_line(self) -> bool:
+        """Rows of the matrices are those of the results: no row of a block is in two of these."""
+        return self.columns == self.row_stride == rows_and_columns(self.shape)[1] > 1
+
 
 class _Rows(Record):
     """Rows of a block: the number of the first element, and where the values of the product are."""
@@ -173,6 +178,9 @@ class _Block:
         here = _Rows(first, rows, values)
         if self._plan.is_linear:
             self._vectors(here, first, end, None)
+            return
+        if self._plan.stays_in_line:
+            self._vectors(here, first, end, k.udiv(first, inner))
             return
         with k.loop(k.udiv(first, inner), k.add(k.udiv(k.sub(end, 1), inner), 1)) as line:
             start = k.mul(line.index, inner)
