@@ -320,7 +320,8 @@ def test_rows_of_a_product_that_are_those_of_the_results() -> None:
 
     def loops(text: str) -> int:
         generator = np.random.default_rng(1)
-        inputs = [generator.normal(size=p.shape.dims).astype(np.float32) for p in xlapy.hlo.parse(text).entry.parameters]
+        shapes = [parameter.shape for parameter in xlapy.hlo.parse(text).entry.parameters]
+        inputs = [generator.normal(size=shape.dims).astype(np.float32) for shape in shapes]
         executable = compiled(text)
         assert fusions(executable) == 1
         np.testing.assert_array_equal(executable(*inputs), compiled(text, fused=False)(*inputs))

@@ -22,6 +22,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from xlapy.hlo.attributes import (
     NO_WINDOW_DIMENSION,
@@ -97,14 +98,20 @@ def is_precise(product: Instruction) -> bool:
 
 def matrix_product(dot: Instruction) -> MatrixProduct | None:
     """The library calls that compute a dot, or None if there are none, or what they multiply is too little for one."""
-    lhs, rhs, result = dot.operands[0].shape, dot.operands[1].shape, dot.shape
-    kind = product_kind(lhs.type, rhs.type, result.type)
-    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
-    depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
-    if kind is None or result.size * depth < SMALLEST_WORK or short_product(dot) is not None:
+    if short_product(dot) is not None:
         return None
-    if kind in KINDS_IN_MEMORY and _has_strips(dot):
-        strips = _product_of_strips(dot, kind, depth)
+    return _product_of(dot.operands[0].shape, dot.operands[1].shape, dot.shape, dot.attributes["dimension_numbers"])
+
+
+@lru_cache(maxsize=256)
+def _product_of(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumbers) -> MatrixProduct | None:
+    """The same, worked out once: passes ask as well as who writes the calls, and layers have equal products."""
+    kind = product_kind(lhs.type, rhs.type, result.type)
+    depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
+    if kind is None or result.size * depth < SMALLEST_WORK:
+        return None
+    if kind in KINDS_IN_MEMORY and _has_strips(rhs, numbers):
+        strips = _product_of_strips(lhs, rhs, result, numbers, kind)
         if strips is not None:
             return strips
     batch_count, row_count = len(numbers.lhs_batch), len(numbers.lhs_free(lhs.rank))
@@ -212,19 +219,18 @@ class _Free(Record):
         return _Free(self.shape, self.dims[first:end], self.result, self.places[first:end])
 
 
-def _has_strips(dot: Instruction) -> bool:
+def _has_strips(rhs: Shape, numbers: DotDimensionNumbers) -> bool:
     """Whether the columns have one stride only within positions of the first free dimension of the right side, where
     there is no other batch."""
-    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
-    rhs = dot.operands[1].shape
     columns = numbers.rhs_free(rhs.rank)
     return len(columns) > 1 and not numbers.rhs_batch and one_stride(rhs, columns) is None
 
 
-def _product_of_strips(dot: Instruction, kind: str, depth: int) -> MatrixProduct | None:
+def _product_of_strips(
+    lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumbers, kind: str
+) -> MatrixProduct | None:
     """The library call that has strips of the right side for a batch."""
-    lhs, rhs, result = dot.operands[0].shape, dot.operands[1].shape, dot.shape
-    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
     rows, (strip, *columns) = numbers.lhs_free(lhs.rank), numbers.rhs_free(rhs.rank)
     m, n = (math.prod(shape.dims[dim] for dim in dims) for shape, dims in ((lhs, rows), (rhs, columns)))
     if n < LEAST_STRIP_COLUMNS or result.size * depth < SMALLEST_WORK or m * n * depth <= SMALL_MATRIX_WORK:

@@ -66,6 +66,7 @@ class Shape:
     elements: Shapes | None = None
     _leaves: Shapes = field(default=(), init=False, compare=False)  # of a tuple, once somebody asked
     _extent: Extent | None = field(default=None, init=False, compare=False)  # likewise
+    _strides: Dims | None = field(default=None, init=False, compare=False)  # likewise
     _hash: int | None = field(default=None, init=False, compare=False)  # likewise: shapes are parts of many keys
 
     def __post_init__(self) -> None:
@@ -273,12 +274,15 @@ class Shape:
 
     def strides(self) -> Dims:
         """Distance, in elements, between neighbours along each dimension."""
-        strides = [0] * self.rank
-        distance = 1
-        for dim in self.minor_to_major:
-            strides[dim] = distance
-            distance *= self.dims[dim]
-        return (*strides,)
+        if self._strides is None:
+            strides = [0] * self.rank
+            distance = 1
+            for dim in self.minor_to_major:
+                strides[dim] = distance
+                distance *= self.dims[dim]
+            object.__setattr__(self, "_strides", (*strides,))
+        assert self._strides is not None
+        return self._strides
 
     def with_type(self, element_type: ElementType) -> Shape:
         """The same dimensions and layout with another element type."""
