@@ -276,8 +276,9 @@ def test_rows_of_much_work_are_worth_a_call() -> None:
 
 def test_made_elements_are_worth_a_call_sooner() -> None:
     shapes, window = ("8,14,14,16", "8,7,7,16"), "size=1x2x2x1 stride=1x2x2x1"
-    check_made(made(MADE["rectified"], "maximum", shapes, window))
+    check_made(made(MADE["a rectified sum"], "maximum", shapes, window))
     check(pooling("maximum", shapes, window), by_library=False)
+    check_made(made(MADE["rectified"], "maximum", shapes, window), by_library=False)
 
 
 @pytest.mark.parametrize("name", OTHERS)

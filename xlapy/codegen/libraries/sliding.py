@@ -71,7 +71,8 @@ waits for memory (`_asks_ahead`) does not: it is told what comes a page later in
 a fifth less time; a tenth less where windows do not overlap."""
 
 LEAST_MAPPED = LEAST_SIZE // 2
-"""Results of what is made first: that is a part of the work that is the same either way."""
+"""Results of what is made first: that is a part of the work that is the same either way. (What is only rectified is
+not made at all: its folds begin with zero.)"""
 
 LEAST_ROW_WORK, LEAST_IN_LONG_ROWS = 1000, 1 << 9
 """Elements that are folded in a row of windows, and results: what a row takes besides is little then (Zen 3, 2 by 2
@@ -139,8 +140,7 @@ def _is_worth_a_call(sliding: Sliding, results: int, vectors: int) -> bool:
     rows, positions = sliding.axes
     row_work = positions.count * sliding.channels * rows.part.size * positions.part.size
     has_long_rows = vectors > 1 and row_work >= LEAST_ROW_WORK and results >= LEAST_IN_LONG_ROWS
-    is_mapped = sliding.is_rectified or sliding.map is not ITSELF
-    return results >= (LEAST_MAPPED if is_mapped else LEAST_SIZE) or has_long_rows
+    return results >= (LEAST_SIZE if sliding.map is ITSELF else LEAST_MAPPED) or has_long_rows
 
 
 def _written_out(operation: str, positions: WindowAxis, target: Target) -> int:
