@@ -118,11 +118,9 @@ def plan_loop(
     calls = any(region_functions(instruction) for instruction in instructions)
     work = shape.size * work_per_element(instructions) * widest_register(instructions) // 32
     is_tiny = runs_once and not calls and work <= QUICK_WORK
-    is_narrow = all(inputs(i) or _moves_neighbours(i) or _stays_narrow(i) for i in instructions)
-    least = LEAST_MOVED if is_narrow else LEAST_COMPUTED
     computed = [instruction for instruction in instructions if not inputs(instruction)]
     vectors = 1 if is_tiny or joins else _vectors_per_step(computed, shape.size, extent, target)
-    widest = widest_lanes(instructions, target, vectors, least_bits=least)
+    widest = element_lanes(instructions, inputs, target, vectors)
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     steps = -(-extent // lanes) * (1 if is_linear else units)
@@ -280,6 +278,15 @@ def follows_row_major_numbers(instruction: Instruction, size: int, is_input: boo
     if instruction.opcode == "constant":
         return bool(instruction.attributes["literal"].is_splat)
     return instruction.opcode == "broadcast" and not instruction.operands[0].shape.rank
+
+
+def element_lanes(
+    instructions: Sequence[Instruction], inputs: Callable[[Instruction], bool], target: Target, vectors: int
+) -> int:
+    """Lanes of a step of so many native vectors: more where only what is narrow is computed from what `inputs` holds
+    for."""
+    is_narrow = all(inputs(i) or _moves_neighbours(i) or _stays_narrow(i) for i in instructions)
+    return widest_lanes(instructions, target, vectors, least_bits=LEAST_MOVED if is_narrow else LEAST_COMPUTED)
 
 
 def _moves_neighbours(instruction: Instruction) -> bool:

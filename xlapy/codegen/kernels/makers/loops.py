@@ -11,6 +11,7 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, follow_row_major_numbers, plan_loop
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.kernels.merged_dims import merged_dims
+from xlapy.codegen.kernels.repeated_rows import emit_repeated_rows, plan_repeated_rows
 from xlapy.codegen.kernels.row_order import rows_and_columns
 from xlapy.codegen.kernels.short_rows import emit_short_rows, plan_short_rows
 from xlapy.codegen.kernels.short_runs import emit_short_runs, plan_short_runs
@@ -78,6 +79,8 @@ def loop_kernel(
     known = frozenset(inputs)
     members = frozenset(between(roots, known.__contains__))
     operand_bytes = sum(_bytes_read(value, members) for value in inputs)
+    if not joins and (kernel := _repeated_rows_kernel(roots, operands, known, operand_bytes, situation)) is not None:
+        return kernel
     merged = None if follow_row_major_numbers(roots, known.__contains__) else merged_dims(roots, known.__contains__)
     if merged is not None:
         roots, known = merged.roots, frozenset(own for own, _ in merged.inputs)
@@ -115,6 +118,26 @@ def loop_kernel(
         least_units=plan.least_units,
         has_long_tasks=bool(plan.repeated),
     )
+
+
+def _repeated_rows_kernel(
+    roots: Sequence[Instruction],
+    operands: Sequence[Instruction],
+    inputs: Collection[Instruction],
+    operand_bytes: int,
+    situation: Situation,
+) -> Kernel | None:
+    """A loop over the numbers of elements, in spite of what is the same in all of their short rows."""
+    in_place = situation.in_place
+    plan = plan_repeated_rows(roots, inputs.__contains__, operand_bytes, situation.target, in_place=in_place)
+    if plan is None:
+        return None
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
+        emit_repeated_rows(k, plan, bound, outputs, begin, end, in_place=in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
 def _bytes_read(value: Instruction, members: Collection[Instruction]) -> int:
