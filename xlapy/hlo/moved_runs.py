@@ -25,6 +25,21 @@ class Level(Record):
     result_step: int
 
 
+NEAR_BYTES = 256  # four lines of a cache
+
+
+def near_runs(run: int, row: Level, others: Sequence[Level]) -> tuple[int, int] | None:
+    """Which of the other levels has runs that lie closest together where they come from, closer than those of a row,
+    and how many of these to copy at each place of the row, so that several lines are read at a time. All are bytes.
+    None if there is no such level: long runs, or those that are read in line, may come in any order."""
+    count = 1 << (NEAR_BYTES // run).bit_length() >> 1
+    found = [number for number, level in enumerate(others) if 0 < abs(level.source_step) < NEAR_BYTES]
+    if count < 2 or not found or abs(row.source_step) <= NEAR_BYTES:
+        return None
+    nearest = min(found, key=lambda number: abs(others[number].source_step))
+    return nearest, min(count, others[nearest].count)
+
+
 class Piece(Record):
     """Runs of `run` elements of an array, from element `source_start` on, that go to element `result_start` on and so
     forth as the levels say, outermost first."""

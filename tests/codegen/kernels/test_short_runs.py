@@ -23,6 +23,7 @@ PROGRAMS = {
     "two columns": "x = f32[321,5] parameter(0) ROOT s = f32[321,2] slice(x), slice={[0:321], [3:5]}",
     "turned over": """x = f32[17,19,5] parameter(0) t = f32[19,17,5] transpose(x), dimensions={1,0,2}
         ROOT r = f32[19,17,5] reverse(t), dimensions={0}""",
+    "turned over, many": "x = f32[131,37,5] parameter(0) ROOT t = f32[37,131,5] transpose(x), dimensions={1,0,2}",
     "few in a row": "x = f32[150,2,3] parameter(0) ROOT r = f32[150,2,3] reverse(x), dimensions={1}",
     "large": "x = f32[9,150,150,3] parameter(0) ROOT r = f32[9,150,150,3] reverse(x), dimensions={2}",
     "large, without rows": "x = f32[150000,3] parameter(0) ROOT r = f32[150000,3] reverse(x), dimensions={1}",
@@ -84,6 +85,17 @@ def test_what_lies_apart_is_copied_in_few_parts() -> None:
     kernel = code[code.index("define void @kernel.0.transpose(") :]
     assert kernel.count("store i64") == kernel.count("store i32") == 4
     assert "smin" not in kernel
+
+
+def test_runs_that_lie_close_together_are_read_together() -> None:
+    """Of 32 bytes, eight of four lines, at each place of a row of the result; the last ones overlap those before."""
+    plan = _plan("ENTRY e { x = f32[128,37,8] parameter(0) ROOT t = f32[37,128,8] transpose(x), dimensions={1,0,2} }")
+    assert plan is not None
+    assert [(each.level.count, each.size, each.count) for each in (*plan.outer, *plan.inner)] == [
+        (37, 8, 5),
+        (128, plan.together, 128 // plan.together),
+        (8, 1, 8),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,11 @@ PROGRAMS = {
     "pieces of other heights": """x = f32[3,5,16] parameter(0) y = f32[3,9,16] parameter(1)
         s = f32[3,4,16] slice(y), slice={[0:3], [1:9:2], [0:16]} n = f32[3,0,16] slice(y), slice={[0:3], [4:4], [0:16]}
         ROOT c = f32[3,14,16] concatenate(x, s, n, x), dimensions={1}""",
+    "turned rows": "x = f32[50,27,16] parameter(0) ROOT t = f32[27,50,16] transpose(x), dimensions={1,0,2}",
+    "turned rows of many runs": """x = f32[400,7,16] parameter(0)
+        ROOT t = f32[7,400,16] transpose(x), dimensions={1,0,2}""",
+    "turned rows of so many runs that no number divides": """x = f32[257,9,16] parameter(0)
+        ROOT t = f32[9,257,16] transpose(x), dimensions={1,0,2}""",
     "long rows": """x = f32[3,20000] parameter(0) y = f32[3,20000] parameter(1)
         ROOT c = f32[3,40000] concatenate(x, y), dimensions={1}""",
 }
@@ -81,6 +86,39 @@ def test_what_comes_next_is_fetched_where_the_rows_between_are_left_out() -> Non
     assert called is not None
     piece = dict(zip(PIECE, called.call.numbers[2:], strict=True))
     assert piece["ahead"] == FETCHED_AHEAD // 1024 * 2048
+
+
+def _piece_of(text: str) -> tuple[dict[str, int], int]:
+    """The numbers of the only piece, and the units."""
+    root = parse(text).entry.root
+    called = call_of_runs(root, (root.operands[0],), lambda i: i.opcode == "parameter", host_target())
+    assert called is not None
+    return dict(zip(PIECE, called.call.numbers[2:], strict=True)), called.units
+
+
+def test_rows_that_come_from_close_together_are_copied_side_by_side() -> None:
+    """64 bytes of each of four rows are four neighbouring lines of the operand."""
+    piece, units = _piece_of(
+        "ENTRY e { x = f32[50,27,16] parameter(0) ROOT t = f32[27,50,16] transpose(x), dimensions={1,0,2} }"
+    )
+    assert (piece["run"], piece["runs"], piece["rows"], piece["last_row"]) == (64, 50, 4, 23)
+    assert units == piece["count"] == 7
+    piece, units = _piece_of(
+        "ENTRY e { x = f32[50,27,64] parameter(0) ROOT t = f32[27,50,64] transpose(x), dimensions={1,0,2} }"
+    )
+    assert (piece["run"], piece["runs"], piece["rows"], units) == (256, 50, 1, 27)
+
+
+@pytest.mark.parametrize(
+    ("count", "runs", "units"), [(256, 256, 2), (400, 200, 4), (257, 257, 2), (5 << 10, 256, 40)], ids=str
+)
+def test_rows_of_many_runs_are_cut(count: int, runs: int, units: int) -> None:
+    """A unit is never a single short run."""
+    piece, found = _piece_of(
+        f"""ENTRY e {{ x = f32[{count},8,16] parameter(0)
+        ROOT t = f32[8,{count},16] transpose(x), dimensions={{1,0,2}} }}"""
+    )
+    assert (piece["runs"], piece["rows"], found) == (runs, 4, units)
 
 
 def test_pieces() -> None:

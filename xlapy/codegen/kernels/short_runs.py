@@ -8,13 +8,15 @@ What is close together in the result and in the operand as well is loaded in who
 run is copied by as few loads and stores as hold it, of which the last one may overlap the one before: their number is
 known here, while a loop over the elements of each run, which has to find out where that ends, takes several times as
 long. Either is done for some neighbouring runs together, and these for all levels (`hlo/moved_runs.py`) of the result.
-The last ones of a row overlap those before.
+If runs of another level lie closer together in the operand than those of a row, some of these come first: lines that
+are read once need not be in a cache later. The last ones of a level overlap those before.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Indexing
@@ -24,7 +26,7 @@ from xlapy.codegen.libraries.runs import LEAST_RUN_BYTES
 from xlapy.codegen.register_transpose import picked
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.moved_runs import Level, moved_runs
+from xlapy.hlo.moved_runs import Level, moved_runs, near_runs
 from xlapy_runtime.records import Record
 
 LEAST_BYTES = 1 << 10  # of a result, for which loops of its own are worth their code
@@ -45,14 +47,31 @@ class Trade(Record):
     picks: tuple[tuple[tuple[int, int], ...], ...]
 
 
+class Blocks(Record):
+    """What a level has, so many together."""
+
+    level: Level
+    size: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are; the last one may overlap the one before it."""
+        return -(-self.level.count // self.size)
+
+    def first(self, k: KernelBuilder, number: Value) -> Value:
+        """Where in the level a block begins."""
+        first = k.mul(number, self.size)
+        return k.smin(first, self.level.count - self.size) if self.level.count % self.size else first
+
+
 class ShortRunsPlan(Record):
     """Runs of `run` bytes from `start` on, `together` of them neighbours in a `row` of those that there are. A unit is
     one of what is `outer`, and all that is `inner`; so many of either. Steps and places are bytes."""
 
     start: int
     run: int
-    outer: tuple[Level, ...]
-    inner: tuple[Level, ...]
+    outer: tuple[Blocks, ...]
+    inner: tuple[Blocks, ...]
     row: Level
     together: int
     trade: Trade | None
@@ -84,17 +103,21 @@ def plan_short_runs(
     if trade is None and elements.source_step != width:
         return None
     together = len(trade.picks) * VECTOR_BYTES // run if trade is not None else min(row.count, MOST_TOGETHER)
-    blocks = -(-row.count // together)
-    levels.append(Level(blocks, row.source_step * together, row.result_step * together))
-    outside = 1
-    while outside < len(levels) and levels[outside - 1].result_step > MOST_UNIT_BYTES:
+    blocks = [*map(Blocks, levels), Blocks(row, together)]
+    near = near_runs(run, row, levels)
+    if near is not None:
+        place, size = near
+        blocks[place] = Blocks(levels[place], size)
+        blocks.append(Blocks(replace(levels[place], count=size)))
+    outside, most_outside = 1, len(blocks) if near is None else len(blocks) - 2
+    while outside < most_outside and blocks[outside - 1].level.result_step * blocks[outside - 1].size > MOST_UNIT_BYTES:
         outside += 1
-    units = math.prod(level.count for level in levels[:outside])
+    units = math.prod(each.count for each in blocks[:outside])
     plan = ShortRunsPlan(
         piece.source_start * width,
         run,
-        tuple(levels[:outside]),
-        tuple(levels[outside:]),
+        tuple(blocks[:outside]),
+        tuple(blocks[outside:]),
         row,
         together,
         trade,
@@ -142,15 +165,12 @@ def emit_short_runs(
     """Writes units [begin, end)."""
     parts = _parts(plan.run, plan.widest)
 
-    def at_block(levels: Sequence[tuple[Level, Value]]) -> None:
-        """Copies the runs of a block; the last one of a row ends with that."""
-        *outer, (_, number) = levels
-        first = k.mul(number, plan.together)
-        if plan.row.count % plan.together:
-            first = k.smin(first, plan.row.count - plan.together)
+    def at_block(places: Sequence[tuple[Blocks, Value]]) -> None:
+        """Copies the runs of a block."""
         own, to = k.gep(source.pointer, source.displacement + plan.start), k.gep(result.pointer, result.displacement)
-        for level, position in (*outer, (plan.row, first)):
-            own, to = k.gep(own, position, level.source_step), k.gep(to, position, level.result_step)
+        for blocks, number in places:
+            first = blocks.first(k, number)
+            own, to = k.gep(own, first, blocks.level.source_step), k.gep(to, first, blocks.level.result_step)
         if plan.trade is not None:
             _trade_lanes(k, plan.trade, own, to, source.alias, result.alias)
             return
@@ -160,7 +180,7 @@ def emit_short_runs(
             for (at, _), value in zip(parts, loaded, strict=True):
                 k.store(k.gep(to, there + at), value, 1, result.alias)
 
-    def from_level(inner: Sequence[Level], known: Sequence[tuple[Level, Value]]) -> None:
+    def from_level(inner: Sequence[Blocks], known: Sequence[tuple[Blocks, Value]]) -> None:
         if not inner:
             at_block(known)
             return
@@ -168,7 +188,7 @@ def emit_short_runs(
             from_level(inner[1:], [*known, (inner[0], loop.index)])
 
     with k.loop(begin, end) as units:
-        digits = Indexing(k, 1).delinearize(Coordinate(units.index), [level.count for level in plan.outer])
+        digits = Indexing(k, 1).delinearize(Coordinate(units.index), [blocks.count for blocks in plan.outer])
         starts = [digit.start for digit in digits]
         from_level(plan.inner, list(zip(plan.outer, starts, strict=True)))
 

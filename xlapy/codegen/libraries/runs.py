@@ -4,13 +4,15 @@ other arrays, all in one call.
     copy_runs(table, begin, end)
 
 A unit is a row of runs that lie one step apart, or one of each piece (`hlo/moved_runs.py`), if all have as many: what
-is interleaved in the result is written together. The numbers of a call are the place of the result in the table, how
+is interleaved in the result is written together. If the rows beside a row come from closer together than its runs do,
+some are copied side by side. The numbers of a call are the place of the result in the table, how
 many pieces there are, and `PIECE` for each, in bytes where they are distances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Module, Operand, Value
@@ -19,23 +21,26 @@ from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, TASK_BYTES
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.moved_runs import Level, Piece, moved_runs
+from xlapy.hlo.moved_runs import Level, Piece, moved_runs, near_runs
 from xlapy_runtime.records import Record
 
 PIECE = (
     *("first_unit", "end_unit", "place", "source_start", "result_start", "run"),
     *("runs", "source_step", "result_step", "count", "inner_source", "inner_result", "outer_source", "outer_result"),
-    "ahead",
+    *("ahead", "rows", "last_row"),
 )
 """The units of the piece, the place of its array in the table, where it begins there and in the
 result, bytes of a run, runs of a row and their distances, and two digits of the number of a unit: the count of the
-inner one, and the distances of both. At last how far ahead of a run that one lies which is fetched meanwhile."""
+inner one, and the distances of both. At last how far ahead of a run that one lies which is fetched meanwhile, and how
+many rows are copied side by side, and the first one of the last of these, which may overlap those before. (The count
+is that of rows side by side.)"""
 
 LEAST_RUN_BYTES = 64
 """Of shorter ones it matters that nobody knows how long they are."""
 
 LEAST_BYTES = 1 << 11
-MOST_ROW_BYTES = TASK_BYTES // 8
+LEAST_ROW_BYTES, MOST_ROW_BYTES = 1 << 10, TASK_BYTES // 8
+MOST_UNIT_BYTES = TASK_BYTES // 2
 MOST_PIECES = 32
 
 _NAME = "copy_runs"
@@ -62,33 +67,71 @@ def call_of_runs(
         return None
     width = size // root.shape.size
     found = [_levels(piece, width) for piece in pieces]
-    counts = [outer.count * inner.count for outer, inner, _ in filter(None, found)]
+    counts = [levels.units for levels in filter(None, found)]
     are_equal = len({*counts}) == 1
     numbers, first = [_FIRST_PLACE + len(operands), len(pieces)], 0
     for piece, levels in zip(pieces, found, strict=True):
         if levels is None or piece.run * width < LEAST_RUN_BYTES or piece.source not in operands:
             return None
-        outer, inner, row = levels
-        end = first + outer.count * inner.count
+        outer, inner, row = levels.outer, levels.inner, levels.row
+        end = first + levels.units
         place = _FIRST_PLACE + operands.index(piece.source)
         numbers += [first, end, place, piece.source_start * width, piece.result_start * width, piece.run * width]
         numbers += [row.count, row.source_step, row.result_step]
-        numbers += [inner.count, inner.source_step, inner.result_step, outer.source_step, outer.result_step]
-        numbers.append(_ahead(piece.run * width, inner if row.count == 1 else row))
+        numbers += [levels.blocks, inner.source_step, inner.result_step, outer.source_step, outer.result_step]
+        numbers += [_ahead(piece.run * width, inner if row.count == 1 else row), levels.rows, inner.count - levels.rows]
         first = 0 if are_equal else end
     units = counts[0] if are_equal else sum(counts)
     is_shared_out = units * TASK_BYTES >= size or size < PARALLEL_BYTES
     return RunsCall(LibraryCall("runs", _NAME, tuple(numbers)), units) if is_shared_out else None
 
 
-def _levels(piece: Piece, width: int) -> tuple[Level, Level, Level] | None:
-    """Two digits of the number of a unit and the runs of a row, in bytes; None if they have more."""
+class _Levels(Record):
+    """Two digits of the number of a unit and the runs of a row, in bytes; so many `rows` of the inner digit are a
+    unit."""
+
+    outer: Level
+    inner: Level
+    row: Level
+    rows: int
+
+    @property
+    def blocks(self) -> int:
+        """Of rows side by side."""
+        return -(-self.inner.count // self.rows)
+
+    @property
+    def units(self) -> int:
+        return self.outer.count * self.blocks
+
+
+def _levels(piece: Piece, width: int) -> _Levels | None:
+    """None if there are more levels."""
     levels = [Level(level.count, level.source_step * width, level.result_step * width) for level in piece.levels]
-    alone = Level(1, 0, 0)
-    if not levels or levels[-1].count * piece.run * width > MOST_ROW_BYTES:
-        levels.append(alone)
+    alone, run = Level(1, 0, 0), piece.run * width
+    if levels:
+        row = levels.pop()
+        part = _part_of_row(row.count, run)
+        if part < row.count:
+            levels.append(Level(row.count // part, part * row.source_step, part * row.result_step))
+        levels.append(replace(row, count=part) if part > 1 else alone)
     levels = [alone] * (3 - len(levels)) + levels
-    return (levels[0], levels[1], levels[2]) if len(levels) == 3 else None
+    if len(levels) > 3:
+        return None
+    *digits, row = levels
+    near = near_runs(run, row, digits)
+    if near is None:
+        return _Levels(digits[0], digits[1], row, 1)
+    place, rows = near
+    return _Levels(digits[1 - place], digits[place], row, rows)
+
+
+def _part_of_row(count: int, run: int) -> int:
+    """How many of so many runs are a row: all, or a divisor, unless that leaves too little."""
+    parts = (part for part in range(min(MOST_ROW_BYTES // run, count), 0, -1) if count % part == 0)
+    part = next(parts, 1)
+    is_little = part * run < LEAST_ROW_BYTES and count * run <= MOST_UNIT_BYTES
+    return count if is_little else part
 
 
 def _ahead(run: int, level: Level) -> int:
@@ -118,7 +161,8 @@ RUN_LIBRARIES = {"runs": Library("runs", (_NAME,), emit_runs)}
 
 def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value) -> None:
     outer = k.udiv(unit, piece["count"])
-    inner = k.sub(unit, k.mul(outer, piece["count"]))
+    block = k.sub(unit, k.mul(outer, piece["count"]))
+    inner = k.smin(k.mul(block, piece["rows"]), piece["last_row"])
 
     def place(pointer: Value, of: str) -> Value:
         distance = k.add(k.mul(outer, piece[f"outer_{of}"]), k.mul(inner, piece[f"inner_{of}"]))
@@ -126,9 +170,11 @@ def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Valu
 
     source, result = place(_pointer(k, piece["place"]), "source"), place(goal, "result")
     last = k.sub(piece["run"], LEAST_RUN_BYTES)
-    with k.loop(0, piece["runs"]) as runs:
-        own = k.gep(source, k.mul(runs.index, piece["source_step"]))
-        to = k.gep(result, k.mul(runs.index, piece["result_step"]))
+    with k.loop(0, piece["runs"]) as runs, k.loop(0, piece["rows"]) as rows:
+        own, to = (
+            k.gep(k.gep(start, k.mul(runs.index, piece[f"{of}_step"])), k.mul(rows.index, piece[f"inner_{of}"]))
+            for start, of in ((source, "source"), (result, "result"))
+        )
         with k.loop(0, last, LEAST_RUN_BYTES) as at:
             _copy_line(k, k.gep(own, at.index), k.gep(to, at.index), piece["ahead"])
         _copy_line(k, k.gep(own, last), k.gep(to, last), piece["ahead"])
