@@ -196,9 +196,9 @@ class Array:
     def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
         type = memory_type(self.shape.type, lanes)
         if self.following is not None and lanes > 1:
-            k.prefetch(k.gep(pointer, self.following), type.bytes * lanes, level=2)
+            k.prefetch(k.gep(pointer, self.following), type.bytes * lanes, level=2, in_line=True)
         if self.ahead and lanes > 1:
-            k.prefetch(k.gep(pointer, self.ahead), type.bytes * lanes)
+            k.prefetch(k.gep(pointer, self.ahead), type.bytes * lanes, in_line=True)
         if self.read_only:
             return k.load(pointer, type, alias=self.alias, hoistable=True)
         return k.load(pointer, type, alias=self.alias)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xlapy.codegen.elements.registry import Emission, element
-from xlapy.codegen.ir import F32, F64, I8, I64, KernelBuilder, Value
+from xlapy.codegen.ir import F32, F64, I8, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.registers import (
     Element,
     Pair,
@@ -90,14 +90,33 @@ def _float_to_integer(k: KernelBuilder, x: Value, target: ElementType) -> Value:
     lanes = x.type.lanes
     bits = max(32, register_type(target).bits)
     wide = (I64 if bits == 64 else register_type(target).with_kind("i32")).with_lanes(lanes)
+    type = register_type(target, lanes)
     lowest, highest = target.integer_range
+    if highest < 1 << _MANTISSA[x.type.kind]:
+        whole = _truncated(k, _limited(k, x, lowest, highest), target, wide)
+        return whole if type.bits == bits else k.trunc(whole, type)
     low, high = k.compare("le", x, float(lowest)), k.compare("ge", x, float(highest + 1))
     inside = k.not_(k.or_(k.or_(low, high), k.is_nan(x)))
     safe = k.select(inside, x, 0.0)
-    whole = k.fptosi(safe, wide) if target.is_signed or target.bits < 32 else k.fptoui(safe, wide)
+    whole = _truncated(k, safe, target, wide)
     limited = k.select(low, lowest, k.select(high, highest, whole))
-    type = register_type(target, lanes)
     return limited if type.bits == bits else k.trunc(limited, type)
+
+
+_MANTISSA = {"f32": 24, "f64": 53}
+
+
+def _truncated(k: KernelBuilder, x: Value, target: ElementType, wide: IRType) -> Value:
+    return (k.fptosi if target.is_signed or target.bits < 32 else k.fptoui)(x, wide)
+
+
+def _limited(k: KernelBuilder, x: Value, lowest: int, highest: int) -> Value:
+    """Floats from `lowest` to `highest`, which are floats, too; 0 for a NaN. Each limit is one instruction, which takes
+    the second of its operands if the first one is a NaN."""
+    if lowest:
+        x = k.select(k.is_nan(x), 0.0, x)
+    x = k.select(k.compare("gt", x, float(lowest)), x, float(lowest))
+    return k.select(k.compare("lt", x, float(highest)), x, float(highest))
 
 
 def _integer_to_float(k: KernelBuilder, x: Value, source: ElementType, target: ElementType) -> Value:
