@@ -95,10 +95,14 @@ class Array:
         mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and offset.step == 1:
             return self._load_neighbours(k, offset, ix.lanes, mask)
-        if offset.vector is None and offset.step == -1:
-            first = ix.add(offset, 1 - ix.lanes)
+        if offset.vector is None and offset.step < 0 and self._is_picked_backwards(k, offset.step, ix.lanes, mask):
             turn = partial(k.shuffle, b=None, lanes=range(ix.lanes - 1, -1, -1))
-            loaded = self._load_neighbours(k, first, ix.lanes, None if mask is None else turn(mask))
+            first = ix.add(offset, offset.step * (ix.lanes - 1))._replace(step=-offset.step)
+            turned = None if mask is None else turn(mask)
+            if first.step == 1:
+                loaded = self._load_neighbours(k, first, ix.lanes, turned)
+            else:
+                loaded = self._load_strided(ix, first, turned)
             parts = [moved(k, turn, part) for part in parts_of(loaded)]
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
         column = None if mask is not None else self._column_of_rows(ix, offset, index)
@@ -242,6 +246,10 @@ class Array:
         where nothing is wanted: a masked load of nothing takes some ten cycles where there is no memory."""
         is_whole = mask.type.lanes == 1 and offset.vector is None and offset.step == 1
         return is_whole and self.shape.size >= lanes and not self.displacement
+
+    def _is_picked_backwards(self, k: KernelBuilder, step: int, lanes: int, mask: Value | None) -> bool:
+        """Whether lanes are read the other way round, and turned over."""
+        return step == -1 or (self._may_be_picked(-step, lanes) and self._may_be_masked(k, mask))
 
     def _may_be_picked(self, step: int, lanes: int) -> bool:
         """Whether lanes so far apart are picked from whole vectors, of which none reaches beyond the last lane's

@@ -85,6 +85,48 @@ def test_rows_of_several_dimensions_and_several_lengths() -> None:
     check(text)
 
 
+@pytest.mark.parametrize("count", ROWS)
+@pytest.mark.parametrize("element_type", ["u8", "bf16", "s32", "f32", "f64"])
+def test_rows_that_meet_one_number_each(element_type: str, count: int) -> None:
+    """That is computed once for each row, be it a mask."""
+    text = """HloModule m
+      ENTRY main {
+        x = T[1501,1,N] parameter(0)
+        v = T[1501] parameter(1)
+        w = T[1501] parameter(2)
+        r = T[N] parameter(3)
+        s = T[1501] add(v, w)
+        p = pred[1501] compare(v, w), direction=GT
+        b = T[1501,1,N] broadcast(s), dimensions={0}
+        m = pred[1501,1,N] broadcast(p), dimensions={0}
+        c = T[1501,1,N] broadcast(r), dimensions={2}
+        t = T[1501,1,N] multiply(x, b)
+        ROOT z = T[1501,1,N] select(m, t, c)
+      }""".replace("T[", element_type + "[").replace("N]", f"{count}]")
+    if element_type == "f32":
+        assert (plan_of(text) is None) == (count % host_target().lanes(32) == 0)
+    check(text)
+
+
+def test_rows_of_rows() -> None:
+    """What is the same for all of a longer row, and repeated in shorter ones."""
+    text = """HloModule m
+      ENTRY main {
+        x = f32[900,2,3] parameter(0)
+        v = f32[900] parameter(1)
+        w = f32[900,2] parameter(2)
+        c = f32[3] parameter(3)
+        b = f32[900,2,3] broadcast(v), dimensions={0}
+        d = f32[900,2,3] broadcast(w), dimensions={0,1}
+        e = f32[900,2,3] broadcast(c), dimensions={2}
+        p = f32[900,2,3] add(x, b)
+        q = f32[900,2,3] multiply(p, d)
+        ROOT r = f32[900,2,3] subtract(q, e)
+      }"""
+    assert plan_of(text) is not None
+    check(text)
+
+
 def test_what_rows_are_made_from_and_several_results() -> None:
     """A row that is computed, masks, other shapes of the whole, a scalar, and two results of different types."""
     text = """HloModule m
@@ -113,6 +155,9 @@ OTHERS = {
     "long rows": less_a_row("f32", (100, 77)),
     "rows that share few elements with vectors": less_a_row("f32", (1000, 13)),
     "a row of the first dimension": less_a_row("f32", (1000, 3)).replace("f32[3]", "f32[1000]").replace("{1}", "{0}"),
+    "columns": """ENTRY e { x = f32[1000,3] parameter(0) v = f32[1000,2] parameter(1)
+        s = f32[1000,1] slice(v), slice={[0:1000], [1:2]} r = f32[1000] reshape(s)
+        b = f32[1000,3] broadcast(r), dimensions={0} ROOT p = f32[1000,3] multiply(x, b) }""",
     "complex numbers": less_a_row("c64", (1000, 3)),
     "reversed rows": less_a_row("f32", (1000, 3)).replace(
         "s = f32[1000,3] subtract(x, b)", "y = f32[1000,3] reverse(x), dimensions={1} s = f32[1000,3] subtract(y, b)"

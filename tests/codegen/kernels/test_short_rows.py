@@ -170,6 +170,38 @@ def test_picked_rows() -> None:
       }""")
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("element_type", ["u8", "s16", "f32", "f64"])
+def test_mirrored_rows_are_picked_from_vectors(element_type: str, count: int) -> None:
+    """Elements that lie a known distance in front of one another are loaded with what is between them."""
+    text = """HloModule m
+      ENTRY main {
+        x = T[5,301,N] parameter(0)
+        v = T[5,301] parameter(1)
+        m = T[5,301,N] reverse(x), dimensions={1}
+        w = T[5,301,N] broadcast(v), dimensions={0,1}
+        s = T[5,301,1] slice(m), slice={[0:5], [0:301], [1:2]}
+        r = T[5,301] reshape(s)
+        b = T[5,301,N] broadcast(r), dimensions={0,1}
+        p = T[5,301,N] multiply(m, w)
+        ROOT q = T[5,301,N] add(p, b)
+      }""".replace("T[", element_type + "[").replace("N]", f"{count}]")
+    if is_planned(text):
+        assert "gather" not in xlapy.compile(text).llvm_ir()
+    check(text)
+
+
+def test_every_second_element_backwards() -> None:
+    text = """ENTRY main {
+        x = f32[40,1001] parameter(0)
+        m = f32[40,1001] reverse(x), dimensions={1}
+        s = f32[40,501] slice(m), slice={[0:40], [0:1001:2]}
+        ROOT n = f32[40,501] negate(s)
+      }"""
+    assert "gather" not in xlapy.compile(text).llvm_ir()
+    check(text)
+
+
 def test_in_place_of_an_operand() -> None:
     """Rows of a loop's state, of which the last vector has less than others."""
     check("""HloModule m

@@ -1,12 +1,14 @@
-"""Element-wise programs over short rows, each of which meets the same row of other numbers: colours of images less the
-means of colours, or layers of few neurons and their bias.
+"""Element-wise programs over short rows, each of which meets the same row of other numbers, or one number: colours of
+images less the means of colours, or times what their pixel lets through; layers of few neurons and their bias.
 
     f32[64,64,3] subtract(x, broadcast(f32[3] mean))        0 1 2 0 1 2 0 1   2 0 1 2 0 1 2 0   1 2 0 1 2 0 1 2
+    f32[64,64,3] multiply(x, broadcast(f32[64,64] mask))    0 0 0 1 1 1 2 2   2 3 3 3 4 4 4 5   5 5 6 6 6 7 7 7
 
-If nothing else depends on where an element is, elements are computed by their numbers, whatever rows these are in: what
-is repeated lies in vectors that come by again when as many elements are done as whole rows and whole vectors have: a
-unit of work. They are made before the loop. The last unit may overlap the one before it: it begins where a row does,
-too.
+If nothing else depends on where an element is, elements are computed by their numbers, whatever rows these are in, as
+many at a time as whole rows and whole vectors have: a unit of work. What is repeated in each row lies in vectors that
+come by again in each unit, and are made before the loop. What each row has one of is computed once for the rows of a
+unit, and then spread. The last unit may overlap the one before it: it begins where a row does, too. (Rows that fill
+vectors are left to loops over rows, which take more vectors at a time.)
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.loop import (
     VECTORS_PER_STEP,
@@ -41,10 +43,12 @@ MOST_WORK = 128  # operations of all vectors of a unit
 
 
 class RepeatedRowsPlan(Record):
-    """`repeated` are instructions whose elements depend on their place in a row only. A unit has `period` elements."""
+    """`repeated` are instructions whose elements depend on their place in a row only, and `spread` those that are the
+    same for all of a row. A unit has `period` elements."""
 
     roots: tuple[Instruction, ...]
     repeated: tuple[Instruction, ...]
+    spread: tuple[Instruction, ...]
     lanes: int
     period: int
     bytes_per_unit: int
@@ -73,28 +77,36 @@ def plan_repeated_rows(
     if size < LEAST_ELEMENTS or not all(map(is_row_major, roots)):
         return None
 
-    def length(instruction: Instruction) -> int:
-        return 0 if inputs(instruction) else _row(instruction, size)
+    def is_leaf(instruction: Instruction) -> bool:
+        return inputs(instruction) or _row(instruction, size) > 0 or _spread(instruction, size) > 0
 
-    instructions = between(roots, lambda i: inputs(i) or length(i) > 0)
-    repeated = [instruction for instruction in instructions if length(instruction)]
-    row = math.lcm(*map(length, repeated))
-    if not repeated or row > MOST_IN_ROW or any(i.shape.type.is_complex or region_functions(i) for i in instructions):
+    instructions = between(roots, is_leaf)
+    leaves = [instruction for instruction in instructions if is_leaf(instruction) and not inputs(instruction)]
+    repeated = [instruction for instruction in leaves if _row(instruction, size)]
+    spread = [instruction for instruction in leaves if instruction not in repeated]
+    row = math.lcm(*(_row(each, size) or _spread(each, size) for each in leaves))
+    if not leaves or row > MOST_IN_ROW:
         return None
-    if not all(length(i) or follows_row_major_numbers(i, size, inputs(i)) for i in instructions):
+    if not all(follows_row_major_numbers(i, size, inputs(i)) for i in instructions if i not in leaves):
         return None
-    lanes = element_lanes(instructions, lambda i: inputs(i) or length(i) > 0, target, 1)
+    parts = [_part(each, size, inputs) for each in spread]
+    once = [instruction for part in parts for instruction in part or ()]
+    if None in parts or any(i.shape.type.is_complex or region_functions(i) for i in (*instructions, *once)):
+        return None
+    lanes = element_lanes(instructions, is_leaf, target, 1)
     if not row % lanes:
         return None
     period = max(math.lcm(row, lanes), VECTORS_PER_STEP * lanes)
     vectors = period // lanes
-    if vectors > MOST_VECTORS or vectors * work_per_element(instructions) > MOST_WORK:
+    if vectors > MOST_VECTORS or vectors * work_per_element(instructions) + work_per_element(once) > MOST_WORK:
         return None
     if period > size or (in_place and size % period):
         return None
     streaming = not size % lanes and is_streamed(roots, lanes, target)
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    return RepeatedRowsPlan(tuple(roots), tuple(repeated), lanes, period, total * period // size, streaming)
+    return RepeatedRowsPlan(
+        tuple(roots), tuple(repeated), tuple(spread), lanes, period, total * period // size, streaming
+    )
 
 
 def _row(instruction: Instruction, size: int) -> int:
@@ -114,6 +126,25 @@ def _row(instruction: Instruction, size: int) -> int:
     return math.prod(dims[first:])
 
 
+def _spread(instruction: Instruction, size: int) -> int:
+    """How many neighbours an instruction repeats each element of its operand for, in its order, if it does; else 0."""
+    dims = instruction.shape.dims
+    if instruction.opcode != "broadcast" or not is_row_major(instruction) or instruction.shape.size != size:
+        return 0
+    (operand,), dimensions = instruction.operands, instruction.attributes["dimensions"]
+    end = max((dim for dim in dimensions if dims[dim] > 1), default=-1) + 1
+    is_in_order = is_row_major(operand) and list(dimensions) == sorted(dimensions)
+    is_whole = all(dims[dim] == 1 or dim in dimensions for dim in range(end))
+    return math.prod(dims[end:]) if end and is_in_order and is_whole else 0
+
+
+def _part(instruction: Instruction, size: int, inputs: Callable[[Instruction], bool]) -> list[Instruction] | None:
+    """What computes what an instruction spreads; None if that is not all read at the number of its row."""
+    rows = size // _spread(instruction, size)
+    members = between(instruction.operands, inputs)
+    return members if all(follows_row_major_numbers(i, rows, inputs(i)) for i in members) else None
+
+
 def emit_repeated_rows(
     k: KernelBuilder,
     plan: RepeatedRowsPlan,
@@ -131,14 +162,11 @@ def emit_repeated_rows(
     ix = Indexing(k, plan.lanes)
     starts = range(0, plan.period, plan.lanes)
     repeated = [_vectors(ix, plan, instruction, arrays) for instruction in plan.repeated]
-    graphs = [
-        ElementGraph(ix, arrays, dict(zip(plan.repeated, those, strict=True))) for those in zip(*repeated, strict=True)
-    ]
     with k.loop(begin, end) as units:
-        first = k.mul(units.index, plan.period)
-        if plan.size % plan.period:
-            first = k.smin(first, plan.size - plan.period)
-        for start, graph in zip(starts, graphs, strict=True):
+        spread = [_spread_vectors(ix, plan, instruction, arrays, units.index) for instruction in plan.spread]
+        first = _first(k, units.index, plan.period, plan.size)
+        for start, *known in zip(starts, *repeated, *spread, strict=True):
+            graph = ElementGraph(ix, arrays, dict(zip((*plan.repeated, *plan.spread), known, strict=True)))
             index = Index(plan.roots[0].shape.dims, None, ix.along_lanes(k.add(first, start)))
             values = graph.values([(root, index) for root in plan.roots])
             for output, value in zip(outputs, values, strict=True):
@@ -161,3 +189,31 @@ def _vectors(
         array.store(scalar, Index(array.shape.dims, None, Coordinate(loop.index)), element)
     places = [Coordinate(k.const(I64, start), 1) for start in range(0, plan.period, plan.lanes)]
     return [array.load(ix, Index(array.shape.dims, None, place)) for place in places]
+
+
+def _first(k: KernelBuilder, unit: Value, period: int, size: int) -> Value:
+    """The first of so many elements of a unit."""
+    first = k.mul(unit, period)
+    return k.smin(first, size - period) if size % period else first
+
+
+def _spread_vectors(
+    ix: Indexing, plan: RepeatedRowsPlan, instruction: Instruction, arrays: Mapping[Instruction, Array], unit: Value
+) -> list[Element]:
+    """The elements of a unit, in vectors, of an instruction that is the same for all of a row."""
+    k, (operand,) = ix.k, instruction.operands
+    length = _spread(instruction, plan.size)
+    rows = Indexing(k, plan.period // length)
+    first = _first(k, unit, rows.lanes, plan.size // length)
+    index = Index(operand.shape.dims, None, rows.along_lanes(first))
+    (element,) = ElementGraph(rows, arrays).values([(operand, index)])
+    assert isinstance(element, Value)
+    whole = k.splat(element, rows.lanes)
+    is_mask = whole.type.kind == I1.kind
+    if is_mask:  # lanes of masks change their places as those of numbers
+        whole = k.sext(whole, I32)
+    vectors: list[Element] = []
+    for start in range(0, plan.period, plan.lanes):
+        vector = k.shuffle(whole, None, [place // length for place in range(start, start + plan.lanes)])
+        vectors.append(k.compare("lt", vector, 0) if is_mask else vector)
+    return vectors

@@ -104,7 +104,7 @@ def plan_short_runs(
         return None
     together = len(trade.picks) * VECTOR_BYTES // run if trade is not None else min(row.count, MOST_TOGETHER)
     blocks = [*map(Blocks, levels), Blocks(row, together)]
-    near = near_runs(run, row, levels)
+    near = near_runs(run, row, levels) if root.shape.bytes > target.l1_bytes else None
     if near is not None:
         place, size = near
         blocks[place] = Blocks(levels[place], size)

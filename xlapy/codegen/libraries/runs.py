@@ -1,7 +1,8 @@
 """Arrays that are put together from runs of neighbours of others: slices, joins, what stands between the elements of
 other arrays, all in one call.
 
-    copy_runs(table, begin, end)
+    copy_runs(table, begin, end)                    one row after the other
+    copy_runs_side_by_side(table, begin, end)       some rows together
 
 A unit is a row of runs that lie one step apart, or one of each piece (`hlo/moved_runs.py`), if all have as many: what
 is interleaved in the result is written together. If the rows beside a row come from closer together than its runs do,
@@ -43,7 +44,7 @@ LEAST_ROW_BYTES, MOST_ROW_BYTES = 1 << 10, TASK_BYTES // 8
 MOST_UNIT_BYTES = TASK_BYTES // 2
 MOST_PIECES = 32
 
-_NAME = "copy_runs"
+_BY_ROWS, _SIDE_BY_SIDE = "copy_runs", "copy_runs_side_by_side"
 _NUMBERS_PLACE, _FIRST_PLACE = 0, 3  # in the table of a library call
 _FIRST_PIECE = 2  # among the numbers
 
@@ -66,7 +67,7 @@ def call_of_runs(
     if pieces is None:
         return None
     width = size // root.shape.size
-    found = [_levels(piece, width) for piece in pieces]
+    found = [_levels(piece, width, is_small=size <= target.l1_bytes) for piece in pieces]
     counts = [levels.units for levels in filter(None, found)]
     are_equal = len({*counts}) == 1
     numbers, first = [_FIRST_PLACE + len(operands), len(pieces)], 0
@@ -83,7 +84,8 @@ def call_of_runs(
         first = 0 if are_equal else end
     units = counts[0] if are_equal else sum(counts)
     is_shared_out = units * TASK_BYTES >= size or size < PARALLEL_BYTES
-    return RunsCall(LibraryCall("runs", _NAME, tuple(numbers)), units) if is_shared_out else None
+    name = _BY_ROWS if all(levels.rows == 1 for levels in filter(None, found)) else _SIDE_BY_SIDE
+    return RunsCall(LibraryCall("runs", name, tuple(numbers)), units) if is_shared_out else None
 
 
 class _Levels(Record):
@@ -105,8 +107,8 @@ class _Levels(Record):
         return self.outer.count * self.blocks
 
 
-def _levels(piece: Piece, width: int) -> _Levels | None:
-    """None if there are more levels."""
+def _levels(piece: Piece, width: int, *, is_small: bool) -> _Levels | None:
+    """None if there are more levels. What `is_small` stays in the nearest cache, in whatever order it is read."""
     levels = [Level(level.count, level.source_step * width, level.result_step * width) for level in piece.levels]
     alone, run = Level(1, 0, 0), piece.run * width
     if levels:
@@ -119,7 +121,7 @@ def _levels(piece: Piece, width: int) -> _Levels | None:
     if len(levels) > 3:
         return None
     *digits, row = levels
-    near = near_runs(run, row, digits)
+    near = None if is_small else near_runs(run, row, digits)
     if near is None:
         return _Levels(digits[0], digits[1], row, 1)
     place, rows = near
@@ -143,41 +145,69 @@ def emit_runs(target: Target) -> Module:
     module = Module.of(target)
     attributes = f"nounwind {target.function_attributes}".rstrip()
     parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-    with KernelBuilder(module, _NAME, parameters, None, attributes=attributes, joins_offsets=True) as k:
-        numbers = _pointer(k, _NUMBERS_PLACE)
-        goal = _pointer(k, _number(k, numbers, 0))
-        count = _number(k, numbers, 1)
-        with k.loop(k.parameters["begin"], k.parameters["end"]) as units, k.loop(0, count) as pieces:
-            facts = k.gep(numbers, k.add(k.mul(pieces.index, len(PIECE)), _FIRST_PIECE), I64.bytes)
-            first, end = _number(k, facts, 0), _number(k, facts, 1)
-            with k.if_(k.and_(k.compare("le", first, units.index), k.compare("lt", units.index, end))):
-                piece = {name: _number(k, facts, number) for number, name in enumerate(PIECE)}
-                _copy_row(k, piece, k.sub(units.index, first), goal)
+    for name, copy in ((_BY_ROWS, _copy_row), (_SIDE_BY_SIDE, _copy_rows)):
+        with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
+            _copy_units(k, copy)
     return module
 
 
-RUN_LIBRARIES = {"runs": Library("runs", (_NAME,), emit_runs)}
+RUN_LIBRARIES = {"runs": Library("runs", (_BY_ROWS, _SIDE_BY_SIDE), emit_runs)}
+
+_Copy = Callable[[KernelBuilder, dict[str, Value], Value, Value], None]
+
+
+def _copy_units(k: KernelBuilder, copy: _Copy) -> None:
+    """Copies a range of units, by `copy` what each piece has of one."""
+    numbers = _pointer(k, _NUMBERS_PLACE)
+    goal = _pointer(k, _number(k, numbers, 0))
+    count = _number(k, numbers, 1)
+    with k.loop(k.parameters["begin"], k.parameters["end"]) as units, k.loop(0, count) as pieces:
+        facts = k.gep(numbers, k.add(k.mul(pieces.index, len(PIECE)), _FIRST_PIECE), I64.bytes)
+        first, end = _number(k, facts, 0), _number(k, facts, 1)
+        with k.if_(k.and_(k.compare("le", first, units.index), k.compare("lt", units.index, end))):
+            piece = {name: _number(k, facts, number) for number, name in enumerate(PIECE)}
+            copy(k, piece, k.sub(units.index, first), goal)
 
 
 def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value) -> None:
     outer = k.udiv(unit, piece["count"])
+    inner = k.sub(unit, k.mul(outer, piece["count"]))
+    starts = _starts(k, piece, outer, inner, goal)
+    with k.loop(0, piece["runs"]) as runs:
+        _copy_run(k, piece, *_moved(k, piece, starts, runs.index, ""))
+
+
+def _copy_rows(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value) -> None:
+    outer = k.udiv(unit, piece["count"])
     block = k.sub(unit, k.mul(outer, piece["count"]))
-    inner = k.smin(k.mul(block, piece["rows"]), piece["last_row"])
+    starts = _starts(k, piece, outer, k.smin(k.mul(block, piece["rows"]), piece["last_row"]), goal)
+    with k.loop(0, piece["runs"]) as runs:
+        firsts = _moved(k, piece, starts, runs.index, "")
+        with k.loop(0, piece["rows"]) as rows:
+            _copy_run(k, piece, *_moved(k, piece, firsts, rows.index, "inner_"))
 
-    def place(pointer: Value, of: str) -> Value:
-        distance = k.add(k.mul(outer, piece[f"outer_{of}"]), k.mul(inner, piece[f"inner_{of}"]))
-        return k.gep(k.gep(pointer, piece[f"{of}_start"]), distance)
 
-    source, result = place(_pointer(k, piece["place"]), "source"), place(goal, "result")
+_Places = tuple[Value, Value]
+"""Where something comes from, and where it goes."""
+
+
+def _starts(k: KernelBuilder, piece: dict[str, Value], outer: Value, inner: Value, goal: Value) -> _Places:
+    places = k.gep(_pointer(k, piece["place"]), piece["source_start"]), k.gep(goal, piece["result_start"])
+    return _moved(k, piece, _moved(k, piece, places, outer, "outer_"), inner, "inner_")
+
+
+def _moved(k: KernelBuilder, piece: dict[str, Value], places: _Places, number: Value, level: str) -> _Places:
+    """Places so many steps of a level later; runs are the level without a name."""
+    source, result = places
+    names = (f"{level}source", f"{level}result") if level else ("source_step", "result_step")
+    return k.gep(source, k.mul(number, piece[names[0]])), k.gep(result, k.mul(number, piece[names[1]]))
+
+
+def _copy_run(k: KernelBuilder, piece: dict[str, Value], own: Value, to: Value) -> None:
     last = k.sub(piece["run"], LEAST_RUN_BYTES)
-    with k.loop(0, piece["runs"]) as runs, k.loop(0, piece["rows"]) as rows:
-        own, to = (
-            k.gep(k.gep(start, k.mul(runs.index, piece[f"{of}_step"])), k.mul(rows.index, piece[f"inner_{of}"]))
-            for start, of in ((source, "source"), (result, "result"))
-        )
-        with k.loop(0, last, LEAST_RUN_BYTES) as at:
-            _copy_line(k, k.gep(own, at.index), k.gep(to, at.index), piece["ahead"])
-        _copy_line(k, k.gep(own, last), k.gep(to, last), piece["ahead"])
+    with k.loop(0, last, LEAST_RUN_BYTES) as at:
+        _copy_line(k, k.gep(own, at.index), k.gep(to, at.index), piece["ahead"])
+    _copy_line(k, k.gep(own, last), k.gep(to, last), piece["ahead"])
 
 
 def _copy_line(k: KernelBuilder, source: Value, goal: Value, ahead: Value) -> None:
