@@ -64,40 +64,63 @@ def _stirling_rest(k: KernelBuilder, y: Value) -> Value:
 
 
 def _log_gamma_positive(k: KernelBuilder, x: Value) -> Value:
-    shifted = _shifted(k, x)
-    y = shifted.y
-    rest = k.add(_stirling_rest(k, y), k.sub(_HALF_LOG_TWO_PI, log(k, shifted.product)))
+    def moved() -> list[Value]:
+        shifted = _shifted(k, x)
+        return [shifted.y, log(k, shifted.product)]
+
+    is_low = k.any_lane(k.compare("lt", x, float(_ASYMPTOTIC)))
+    y, log_of_steps = k.if_else(is_low, moved, lambda: [x, k.const(x.type, 0.0)])
+    rest = k.add(_stirling_rest(k, y), k.sub(_HALF_LOG_TWO_PI, log_of_steps))
     result = k.add(k.mul(k.sub(y, 0.5), k.sub(log(k, y), 1.0)), k.sub(rest, 0.5))
     return k.select(k.compare("eq", x, INFINITY), k.const(x.type, INFINITY), result)
+
+
+def _if_reflected(k: KernelBuilder, x: Value, positive: Value, of_others: Callable[[Value], Value]) -> Value:
+    """What `of_others` makes of the value at 1 - x, for all lanes, where x is below 1/2: often there are none."""
+    reflected = k.compare("lt", x, 0.5)
+    (result,) = k.if_else(
+        k.any_lane(reflected), lambda: [k.select(reflected, of_others(positive), positive)], lambda: [positive]
+    )
+    return result
+
+
+def _from_one_half(k: KernelBuilder, x: Value) -> Value:
+    """x, or 1 - x where x is below 1/2."""
+    return k.select(k.compare("lt", x, 0.5), k.sub(1.0, x), x)
+
+
+def _is_pole(k: KernelBuilder, x: Value) -> Value:
+    """Of zero and below, and whole, as all of the largest negative numbers are."""
+    return k.and_(k.compare("le", x, 0.0), k.compare("eq", k.truncate(x), x))
 
 
 @through_double
 def lgamma(k: KernelBuilder, x: Value) -> Value:
     """log(|gamma(x)|); infinite at 0, -1, -2, ... and at both infinities."""
-    reflected = k.compare("lt", x, 0.5)
-    positive = _log_gamma_positive(k, k.select(reflected, k.sub(1.0, x), x))
-    sine, _ = sin_cos_pi(k, x)
-    reflection = k.sub(k.sub(math.log(math.pi), log(k, k.fabs(sine))), positive)
-    result = k.select(reflected, reflection, positive)
-    pole = k.and_(k.compare("le", x, 0.0), k.compare("eq", k.truncate(x), x))  # all of the largest negative numbers are
-    return k.select(k.or_(pole, k.compare("eq", x, INFINITY)), k.const(x.type, INFINITY), result)
+
+    def reflection(positive: Value) -> Value:
+        sine, _ = sin_cos_pi(k, x)
+        result = k.sub(k.sub(math.log(math.pi), log(k, k.fabs(sine))), positive)
+        return k.select(_is_pole(k, x), k.const(x.type, INFINITY), result)
+
+    return _if_reflected(k, x, _log_gamma_positive(k, _from_one_half(k, x)), reflection)
 
 
 @through_double
 def digamma(k: KernelBuilder, x: Value) -> Value:
     """The derivative of log(gamma(x)); a NaN at 0, -1, -2, ..."""
-    reflected = k.compare("lt", x, 0.5)
-    argument = k.select(reflected, k.sub(1.0, x), x)
-    shifted = _shifted(k, argument)
+
+    def reflection(positive: Value) -> Value:
+        sine, cosine = sin_cos_pi(k, x)
+        result = k.sub(positive, k.div(k.mul(cosine, math.pi), sine))
+        return k.select(_is_pole(k, x), NAN, result)
+
+    shifted = _shifted(k, _from_one_half(k, x))
     inverse = k.div(1.0, shifted.y)
     square = k.mul(inverse, inverse)
     series = k.muladd(square, horner(k, square, DIGAMMA), k.mul(inverse, 0.5))
     positive = k.sub(k.sub(log(k, shifted.y), series), k.div(shifted.derivative, shifted.product))
-    sine, cosine = sin_cos_pi(k, x)
-    reflection = k.sub(positive, k.div(k.mul(cosine, math.pi), sine))
-    result = k.select(reflected, reflection, positive)
-    pole = k.and_(k.compare("le", x, 0.0), k.compare("eq", k.truncate(x), x))
-    return k.select(pole, NAN, result)
+    return _if_reflected(k, x, positive, reflection)
 
 
 # Incomplete gamma functions
