@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I16, I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.register_transpose import picked
 from xlapy.codegen.registers import (
@@ -197,15 +197,12 @@ class Array:
         """Where the element number `start` is. What is the same everywhere comes last, as part of an address."""
         return k.gep(k.gep(self.pointer, start, width), self.displacement)
 
-    def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
-        type = memory_type(self.shape.type, lanes)
-        if self.following is not None and lanes > 1:
-            k.prefetch(k.gep(pointer, self.following), type.bytes * lanes, level=2, in_line=True)
-        if self.ahead and lanes > 1:
-            k.prefetch(k.gep(pointer, self.ahead), type.bytes * lanes, in_line=True)
-        if self.read_only:
-            return k.load(pointer, type, alias=self.alias, hoistable=True)
-        return k.load(pointer, type, alias=self.alias)
+    def _raw_load(self, k: KernelBuilder, pointer: Value, type: IRType, align: int | None = None) -> Value:
+        if self.following is not None and type.lanes > 1:
+            k.prefetch(k.gep(pointer, self.following), type.bytes * type.lanes, level=2, in_line=True)
+        if self.ahead and type.lanes > 1:
+            k.prefetch(k.gep(pointer, self.ahead), type.bytes * type.lanes, in_line=True)
+        return k.load(pointer, type, align, alias=self.alias, hoistable=self.read_only)
 
     def _load_uniform(self, k: KernelBuilder, offset: Coordinate, mask: Value | None) -> Element:
         start = offset.start
@@ -214,7 +211,7 @@ class Array:
         width = memory_type(self.shape.type).bytes
         count = 2 if self.shape.type.is_complex else 1
         pointer = self._place(k, start, width * count)
-        raw = [self._raw_load(k, k.gep(pointer, part, width), 1) for part in range(count)]
+        raw = [self._raw_load(k, k.gep(pointer, part, width), memory_type(self.shape.type)) for part in range(count)]
         values = [from_memory(k, part, self.shape.type) for part in raw]
         return values[0] if count == 1 else Pair(values[0], values[1])
 
@@ -227,7 +224,7 @@ class Array:
                 type = memory_type(element_type, lanes)
                 raw = k.masked_load(pointer, type, mask, alias=self.alias, hoistable=self.read_only)
             else:
-                raw = self._raw_load(k, pointer, lanes)
+                raw = self._raw_load(k, pointer, memory_type(element_type, lanes))
             return from_memory(k, raw, element_type)
         pointer = self._place(k, offset.start, 2 * width)
         if mask is not None:
@@ -235,7 +232,7 @@ class Array:
                 pointer, memory_type(element_type, 2 * lanes), _for_parts(k, mask, 2), alias=self.alias
             )
         else:
-            pairs = self._raw_load(k, pointer, 2 * lanes)
+            pairs = self._raw_load(k, pointer, memory_type(element_type, 2 * lanes))
         return Pair(
             k.shuffle(pairs, None, range(0, 2 * lanes, 2)),
             k.shuffle(pairs, None, range(1, 2 * lanes, 2)),
@@ -263,23 +260,38 @@ class Array:
         return mask is None or (is_wide and k.module.has_short_permute and not k.has_masks)
 
     def _column_of_rows(self, ix: Indexing, offset: Coordinate, index: Index) -> int | None:
-        """The column that the lanes read of as many short rows, if any lanes are picked from registers as these lie.
-        Whoever reads another column of theirs loads the same. Long rows may consist of short ones."""
+        """The column that the lanes read of as many short rows, if any lanes are picked from registers as these lie, or
+        if rows are integers that are shifted. Whoever reads another column of theirs loads the same. Long rows may
+        consist of short ones."""
         width, dims, step = memory_type(self.shape.type).bytes, self.shape.dims, offset.step
-        if width < I32.bytes or not (index.coordinates and self._is_row_major) or self.shape.type.is_complex:
-            return None
-        if step != PAIR and not (ix.k.module.has_permute and ix.lanes * width <= REGISTER_BYTES):
+        if not (index.coordinates and self._is_row_major) or self.shape.type.is_complex:
             return None
         if offset.vector is not None or not 1 < step <= MOST_STRIDE or dims[-1] % step:
+            return None
+        if width < I32.bytes:
+            if dims[-1] != step or not self._row_word(step, ix.lanes):
+                return None
+        elif step != PAIR and not (ix.k.module.has_permute and ix.lanes * width <= REGISTER_BYTES):
             return None
         last = index.coordinates[-1]
         if last.is_uniform and dims[-1] != step:
             return None
         return ix.k.remainder(last.start, step) if last.step in (0, step) else None
 
+    def _row_word(self, step: int, lanes: int) -> IRType | None:
+        """What holds rows of so many narrow elements, one in each lane, if that is integers in a register or two."""
+        bits = step * memory_type(self.shape.type).bits
+        word = next((type for type in (I16, I32, I64) if type.bits == bits), None)
+        return word.with_lanes(lanes) if word is not None and word.bytes * lanes <= REGISTER_BYTES else None
+
     def _load_column(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
         """Picks a column out of whole rows, of which there are as many as lanes."""
         k, lanes, step = ix.k, ix.lanes, offset.step
+        type, word = memory_type(self.shape.type), self._row_word(step, lanes)
+        if type.bits < I32.bits and word is not None:
+            pointer = self._place(k, ix.add(offset, -column).start, type.bytes)
+            rows = self._raw_load(k, pointer, word, type.bytes)
+            return from_memory(k, k.trunc(k.lshr(rows, column * type.bits), type), self.shape.type)
         parts = [self._load_neighbours(k, ix.add(offset, n * lanes - column), lanes, None) for n in range(step)]
         places = [divmod(lane * step + column, lanes) for lane in range(lanes)]
         vectors = [part for part in parts if isinstance(part, Value)]
@@ -328,7 +340,7 @@ class Array:
         for first in range(0, reach, type.lanes):
             place = k.gep(start, first, type.bytes)
             if first + type.lanes <= reach:
-                registers.append(self._raw_load(k, place, type.lanes))
+                registers.append(self._raw_load(k, place, type))
                 continue
             inside = [int(number < reach) for number in range(first, first + type.lanes)]
             mask = k.const_vector(I1.with_lanes(type.lanes), inside)

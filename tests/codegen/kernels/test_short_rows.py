@@ -191,6 +191,36 @@ def test_mirrored_rows_are_picked_from_vectors(element_type: str, count: int) ->
     check(text)
 
 
+@pytest.mark.parametrize(
+    ("element_type", "count"), [("u8", 2), ("u8", 4), ("s16", 2), ("s16", 4), ("bf16", 2), ("f16", 4)]
+)
+def test_columns_of_narrow_elements_are_parts_of_words(element_type: str, count: int) -> None:
+    """As a pixel of four bytes is: its row is loaded as one integer, whichever of its elements are needed."""
+    rows = 1501
+    text = (
+        """HloModule m
+      ENTRY main {
+        x = T[R,N] parameter(0)
+        y = T[R,3] parameter(1)
+        s = T[R,1] slice(x), slice={[0:R], [1:2]}
+        r = T[R] reshape(s)
+        t = T[R,1] slice(x), slice={[0:R], [L:N]}
+        u = T[R] reshape(t)
+        v = T[R] add(r, u)
+        c = f32[R] convert(v)
+        b = f32[R,3] broadcast(c), dimensions={0}
+        d = f32[R,3] convert(y)
+        ROOT p = f32[R,3] multiply(d, b)
+      }""".replace("T[", element_type + "[")
+        .replace("[R", f"[{rows}")
+        .replace("N]", f"{count}]")
+    )
+    text = text.replace(":R]", f":{rows}]").replace("[L:", f"[{count - 1}:")
+    assert is_planned(text)
+    assert f"= lshr <{host_target().lanes(32)} x " in xlapy.compile(text).llvm_ir()
+    check(text)
+
+
 def test_every_second_element_backwards() -> None:
     text = """ENTRY main {
         x = f32[40,1001] parameter(0)

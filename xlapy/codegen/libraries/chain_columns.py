@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import KernelBuilder, Module, Value
+from xlapy.codegen.ir import IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.columns import ColumnExtent, emit_columns, plan_columns
 from xlapy.codegen.libraries.chain_bodies import WITH_LITTLE_WORK
 from xlapy.codegen.libraries.chain_body import ChainBody
@@ -47,10 +47,10 @@ class ChainColumns(Array):
         row = k.add(k.mul(group.start, self.length), place.start)
         return ix.sum(ix.at(k.mul(row, self.columns)), column)
 
-    def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
-        loaded = Array._raw_load(self, k, pointer, lanes)
-        if self.fetched is not None and lanes > 1:
-            k.prefetch(k.gep(pointer, self.fetched), loaded.type.bytes * lanes)
+    def _raw_load(self, k: KernelBuilder, pointer: Value, type: IRType, align: int | None = None) -> Value:
+        loaded = Array._raw_load(self, k, pointer, type, align)
+        if self.fetched is not None and type.lanes > 1:
+            k.prefetch(k.gep(pointer, self.fetched), loaded.type.bytes * type.lanes)
         return loaded
 
 
