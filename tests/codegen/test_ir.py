@@ -457,17 +457,6 @@ class TestMemory:
         Compiled(text).call("f", y, y)
         assert y.tolist() == [0, 1, 2, 3]
 
-    def test_what_lies_in_line_is_fetched_once_for_each_line(self) -> None:
-        def write(k: KernelBuilder) -> None:
-            k.joins_offsets = True
-            for offset in (4098, 4114, 4128, 4097, 4159, 4160, 4096 - 1):
-                k.prefetch(k.gep(k.parameters["x"], offset), 16, in_line=True)
-
-        lines = kernel_text(write, "x").splitlines()
-        asked = [line.partition("(ptr ")[2].split(",")[0] for line in lines if "call void @llvm.prefetch" in line]
-        places = {line.split()[0]: line.split()[-1] for line in lines if "= getelementptr" in line}
-        assert [places[place] for place in asked] == ["4096", "4160", "4032"]
-
     def test_an_opaque_number_stays_the_same(self) -> None:
         def write(k: KernelBuilder) -> None:
             number = k.opaque(k.mul(k.load(k.parameters["x"], I64), 3))

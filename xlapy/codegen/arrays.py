@@ -199,9 +199,9 @@ class Array:
 
     def _raw_load(self, k: KernelBuilder, pointer: Value, type: IRType, align: int | None = None) -> Value:
         if self.following is not None and type.lanes > 1:
-            k.prefetch(k.gep(pointer, self.following), type.bytes * type.lanes, level=2, in_line=True)
+            k.prefetch(k.gep(pointer, self.following), type.bytes * type.lanes, level=2)
         if self.ahead and type.lanes > 1:
-            k.prefetch(k.gep(pointer, self.ahead), type.bytes * type.lanes, in_line=True)
+            k.prefetch(k.gep(pointer, self.ahead), type.bytes * type.lanes)
         return k.load(pointer, type, align, alias=self.alias, hoistable=self.read_only)
 
     def _load_uniform(self, k: KernelBuilder, offset: Coordinate, mask: Value | None) -> Element:

@@ -110,20 +110,12 @@ class Memory(Arithmetic):
         some 20 cycles where masks are not registers of their own (AVX2 on a Zen 3). It does not see through this."""
         return self._result(loaded.type, f"freeze {loaded.type.text} {loaded.text}")
 
-    def prefetch(
-        self, pointer: Value, bytes: int, *, level: int = 1, for_writing: bool = False, in_line: bool = False
-    ) -> None:
-        """Starts to fetch the cache lines from `pointer` on into a level of the caches. Bad addresses do no harm.
-
-        If it is `in_line`, what lies in front of it and behind is fetched, too, by others or the next time: then places
-        that are a known distance apart are fetched once for each length of a line."""
+    def prefetch(self, pointer: Value, bytes: int, *, level: int = 1, for_writing: bool = False) -> None:
+        """Starts to fetch the cache lines from `pointer` on into a level of the caches. Bad addresses do no harm."""
         self.module.declare("llvm.prefetch.p0", None, [PTR, I32, I32, I32])
         hints = f"i32 {int(for_writing)}, i32 {_NEAREST - level}, i32 {_DATA}"
         for offset in range(0, bytes, CACHE_LINE):
             place = self.gep(pointer, offset)
-            if in_line:
-                start, distance = self._offsets.get(place.text, (place, 0))
-                place = self.gep(start, distance // CACHE_LINE * CACHE_LINE)
             self._shared_effect(f"call void @llvm.prefetch.p0(ptr {place.text}, {hints})", place)
 
     def store(
