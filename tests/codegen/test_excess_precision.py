@@ -131,6 +131,20 @@ def softplus_normalized(x: Any) -> Any:
     return (y - y.mean(1, keepdims=True)) / jnp.sqrt(y.var(1, keepdims=True) + 1e-3)
 
 
+@pytest.mark.parametrize("dims", [(8, 16, 3), (4, 30, 20), (64, 8, 8, 8)])
+def test_dimensions_that_loops_merge(dims: tuple[int, ...]) -> None:
+    x, y = (np.random.default_rng(seed).normal(size=dims).astype(ml_dtypes.bfloat16) for seed in (8, 9))
+    weights = np.random.default_rng(10).normal(size=dims[-2:]).astype(ml_dtypes.bfloat16)
+
+    def function(x: Any, y: Any, weights: Any) -> Any:
+        return (x * weights - y) * x, jnp.where(x > y, x * weights + 1, y)
+
+    text = jax.jit(function).lower(x, y, weights).as_text()
+    a, b, c = (array.astype(np.float32) for array in (x, y, weights))
+    for found, wanted in zip(xlapy.compile(text, EXCESS)(x, y, weights), function(a, b, c), strict=True):
+        np.testing.assert_array_equal(found, np.asarray(wanted).astype(x.dtype))
+
+
 @pytest.mark.parametrize(
     "function", [jax.nn.gelu, jax.nn.silu, jax.nn.softmax, jax.nn.mish, softplus_normalized], ids=lambda f: f.__name__
 )

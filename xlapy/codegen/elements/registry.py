@@ -89,8 +89,8 @@ def emit_element(
 def _may_stay(k: KernelBuilder, instruction: Instruction) -> bool:
     """Whether a narrow float may be what registers have of it. Conversions are asked for, and what looks at bits, or
     stores them, rounds. NaNs look as before (`NarrowFloat.round_result`)."""
-    is_inside = not instruction.is_root and instruction.opcode != "convert"
-    return k.module.keeps_excess and is_inside and instruction.shape.type.is_narrow_float
+    is_inside = k.module.keeps_excess and instruction.users and instruction.opcode != "convert"
+    return bool(is_inside) and instruction.shape.type.is_narrow_float
 
 
 def _rounded_as_it_must(
