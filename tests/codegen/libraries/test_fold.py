@@ -544,6 +544,18 @@ def test_columns_of_narrow_floats_in_memory_are_folded_in_parts(opcode: str, dty
     np.testing.assert_allclose(program(x).astype(np.float64), expected, rtol=2.0**-8, atol=1e-3)
 
 
+@pytest.mark.parametrize(("dim", "way"), [(0, "columns"), (1, "rows")])
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_results_of_wide_floats_may_be_narrow(dim: int, way: str, dtype: Any) -> None:
+    """They are rounded once, when they are stored."""
+    x = np.random.default_rng(11).normal(size=(700, 900)).astype(np.float32)
+    wide = xlapy.compile(jax.jit(lambda x: x.sum(dim)).lower(x).as_text())
+    narrow = xlapy.compile(jax.jit(lambda x: x.sum(dim).astype(dtype)).lower(x).as_text())
+    (library,) = libraries_of(narrow)
+    assert library == f"fold_{way}_add_f32_{'f16' if dtype is np.float16 else 'bf16'}"
+    np.testing.assert_array_equal(narrow(x), wide(x).astype(dtype))
+
+
 def test_two_arrays_in_memory_are_folded_by_wide_blocks() -> None:
     """As kernels of programs fold them: what counts is what is read in all."""
     rows = host_target().l3_bytes // (2 * 1024 * 4)

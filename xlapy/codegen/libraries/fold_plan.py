@@ -38,6 +38,7 @@ def _narrow_types(made: FoldMap) -> Iterator[tuple[ElementType, ElementType]]:
 KINDS = (
     *(FoldKind(opcode, type, type) for opcode in _OPCODES for type in _TYPES),
     *(FoldKind(opcode, type, et.F32) for opcode in _OPCODES for type in _NARROW),
+    *(FoldKind(opcode, et.F32, type) for opcode in _OPCODES for type in _NARROW),
     *(FoldKind(opcode, type, type, made) for opcode, made in _MADE for type in _WIDE),
     *(FoldKind(opcode, type, result, made) for opcode, made in _MADE for type, result in _narrow_types(made)),
 )
