@@ -56,6 +56,7 @@ def test_arguments_of_compile(keywords: dict[str, Any], told: str) -> None:
         ("threads", "num_threads=n"),
         ("optimization_level", "disabled_passes"),
         ("xla_cpu_enable_fast_math", "fast_math=True"),
+        ("xla_allow_excess_precision", "excess_precision=True"),
         ("fastmath", r"did you mean fast_math\?"),
         ("check", r"docs/report\.md"),
     ],

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 import xlapy
+from tests.support.values import assert_same
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.element_types import element_type_of
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.text import parse
 
 
 def record(function: Callable[..., Any], *arguments: Any) -> HloModule:
@@ -39,6 +41,16 @@ def assert_same_bits(found: Any, expected: Any) -> None:
         elif one.tobytes() != other.tobytes():
             np.testing.assert_array_equal(one, other, err_msg=f"result {number}")
             raise AssertionError(f"result {number} differs in bits only: {one} and {other}")
+
+
+def check_text(text: str) -> None:
+    """Compiles a program, and compares it with the evaluator for small whole numbers, which every type has."""
+    generator = np.random.default_rng(3)
+    arguments = [
+        generator.integers(0, 50, parameter.shape.dims).astype(parameter.shape.type.dtype)
+        for parameter in parse(text).entry.parameters
+    ]
+    assert_same(xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments), text)
 
 
 def check_native(function: Callable[..., Any], *arguments: Any) -> xlapy.Executable:

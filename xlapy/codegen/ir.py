@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from xlapy.codegen.ir_control import Control, Loop
+from xlapy.codegen.ir_emitter import TABLE_ALIGNMENT
 from xlapy.codegen.ir_types import (
     F32,
     F64,
@@ -238,7 +239,7 @@ class Module:
     def _text(self, functions: Mapping[str, str], references: Set[str]) -> str:
         """The functions, and of the tables and the declarations what they refer to."""
         parts = [
-            f"@{name} = private unnamed_addr constant {contents}, align 64"
+            f"@{name} = private unnamed_addr constant {contents}, align {TABLE_ALIGNMENT}"
             for contents, name in self._tables.items()
             if name in references
         ]

@@ -27,6 +27,9 @@ HOISTED_CONSTANTS = 14
 """Vectors that are kept in registers, where there are 32 of them and half may be free."""
 
 
+TABLE_ALIGNMENT = 64
+"""Bytes: a line of a cache, and the longest vector in a register."""
+
 USUAL = 2000
 """How often something usual happens for each time that it does not."""
 
@@ -118,8 +121,7 @@ class Emitter:
         type = value.type
         if not self.is_quick or not value.constant or type.lanes == 1 or type.bits == 1:
             return value
-        table = self.module.vector(type, value.text)
-        return self._pinned(type, f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
+        return self._pinned(type, self._read_from_table(value))
 
     def _beside(self, value: Value, *others: Value) -> Value:
         """The same operand, of an operation that has `others`: from memory, if it is a vector that repeats a float and
@@ -127,9 +129,13 @@ class Emitter:
         type = value.type
         if not value.constant or type.lanes == 1 or type.bytes * type.lanes > self._read_constant_bytes:
             return value
-        table = self.module.vector(type, value.text)
-        text = f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}"
-        return self._shared(type, text, self._scope.barrier, others)
+        return self._shared(type, self._read_from_table(value), self._scope.barrier, others)
+
+    def _read_from_table(self, constant: Value) -> str:
+        """The load of a constant vector. Its table is aligned like all of a module's."""
+        type = constant.type
+        align = min(type.bytes * type.lanes, TABLE_ALIGNMENT)
+        return f"load {type.text}, ptr @{self.module.vector(type, constant.text)}, align {align}"
 
     def const_vector(self, type: IRType, numbers: Sequence[Number]) -> Value:
         """A constant with its own number in each lane."""

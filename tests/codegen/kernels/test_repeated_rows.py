@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.support.values import assert_same
+from tests.support.native import check_text
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.kernels.repeated_rows import RepeatedRowsPlan, plan_repeated_rows
 from xlapy.codegen.target import host_target
@@ -37,19 +37,10 @@ def plan_of(text: str, *, in_place: bool = False) -> RepeatedRowsPlan | None:
     return plan_repeated_rows(roots, lambda i: i.opcode == "parameter", 0, host_target(), in_place=in_place)
 
 
-def check(text: str) -> None:
-    generator = np.random.default_rng(3)
-    arguments = [
-        generator.integers(0, 50, parameter.shape.dims).astype(parameter.shape.type.dtype)
-        for parameter in parse(text).entry.parameters
-    ]
-    assert_same(xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments), text)
-
-
 @pytest.mark.parametrize("count", ROWS)
 @pytest.mark.parametrize("element_type", ["u8", "s16", "bf16", "f16", "s32", "f32", "f64", "s64"])
 def test_element_types(element_type: str, count: int) -> None:
-    check(less_a_row(element_type, (1501, count)))
+    check_text(less_a_row(element_type, (1501, count)))
 
 
 @pytest.mark.parametrize("count", ROWS)
@@ -65,7 +56,7 @@ def test_rows_that_fill_no_vectors_are_planned(count: int) -> None:
 @pytest.mark.parametrize("dims", [(7, 151, 3), (3, 5, 64, 3), (40, 33, 1, 3), (1, 900, 3), (5, 1, 1000, 1, 3)], ids=str)
 def test_dimensions(dims: tuple[int, ...]) -> None:
     assert plan_of(less_a_row("f32", dims)) is not None
-    check(less_a_row("f32", dims))
+    check_text(less_a_row("f32", dims))
 
 
 def test_rows_of_several_dimensions_and_several_lengths() -> None:
@@ -82,7 +73,7 @@ def test_rows_of_several_dimensions_and_several_lengths() -> None:
         ROOT r = f32[700,2,3] subtract(q, i)
       }"""
     assert plan_of(text) is not None
-    check(text)
+    check_text(text)
 
 
 @pytest.mark.parametrize("count", ROWS)
@@ -105,7 +96,7 @@ def test_rows_that_meet_one_number_each(element_type: str, count: int) -> None:
       }""".replace("T[", element_type + "[").replace("N]", f"{count}]")
     if element_type == "f32":
         assert (plan_of(text) is None) == (count % host_target().lanes(32) == 0)
-    check(text)
+    check_text(text)
 
 
 def test_rows_of_rows() -> None:
@@ -124,7 +115,7 @@ def test_rows_of_rows() -> None:
         ROOT r = f32[900,2,3] subtract(q, e)
       }"""
     assert plan_of(text) is not None
-    check(text)
+    check_text(text)
 
 
 def test_what_rows_are_made_from_and_several_results() -> None:
@@ -147,7 +138,7 @@ def test_what_rows_are_made_from_and_several_results() -> None:
         ROOT t = (f32[1500,3], s32[1500,3]) tuple(q, h)
       }"""
     assert plan_of(text) is not None
-    check(text)
+    check_text(text)
 
 
 OTHERS = {
@@ -167,12 +158,12 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_are_as_they_were(name: str) -> None:
     assert plan_of(OTHERS[name]) is None
-    check(OTHERS[name])
+    check_text(OTHERS[name])
 
 
 @pytest.mark.parametrize("rows", [STREAMED_BYTES // 12 // 64 * 64 + 64, STREAMED_BYTES // 12 // 64 * 64 + 67])
 def test_results_past_the_caches(rows: int) -> None:
-    check(less_a_row("f32", (rows, 3)))
+    check_text(less_a_row("f32", (rows, 3)))
 
 
 def test_results_do_not_depend_on_threads() -> None:
@@ -188,7 +179,7 @@ def test_in_place_of_an_operand(rows: int) -> None:
     """No unit overlaps another one where results replace operands."""
     planned = plan_of(less_a_row("f32", (rows, 3)), in_place=True)
     assert (planned is None) == (rows % 8 != 0)
-    check(
+    check_text(
         """HloModule m
       below { s = (s32[], f32[COUNT,3], f32[3]) parameter(0)
         i = s32[] get-tuple-element(s), index=0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import xlapy
-from tests.support.values import assert_same
+from tests.support.native import check_text
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.kernels.short_rows import plan_short_rows
 from xlapy.codegen.target import host_target
@@ -29,15 +28,6 @@ def scaled(element_type: str, dims: tuple[int, ...]) -> str:
       }}"""
 
 
-def check(text: str) -> None:
-    generator = np.random.default_rng(3)
-    arguments = [
-        generator.integers(0, 50, parameter.shape.dims).astype(parameter.shape.type.dtype)
-        for parameter in parse(text).entry.parameters
-    ]
-    assert_same(xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments), text)
-
-
 def is_planned(text: str) -> bool:
     root = parse(text).entry.root
     return plan_short_rows([root], lambda i: i.opcode == "parameter", root.shape.bytes, host_target()) is not None
@@ -46,13 +36,13 @@ def is_planned(text: str) -> bool:
 @pytest.mark.parametrize("count", [2, 3, 4])
 @pytest.mark.parametrize("element_type", ["u8", "s16", "bf16", "f16", "s32", "f32", "f64"])
 def test_element_types(element_type: str, count: int) -> None:
-    check(scaled(element_type, (1501, count)))
+    check_text(scaled(element_type, (1501, count)))
 
 
 @pytest.mark.parametrize("dims", [(7, 151, 3), (3, 5, 64, 3), (40, 33, 1, 3), (9, 1, 130, 3), (1, 900, 3)], ids=str)
 def test_dimensions(dims: tuple[int, ...]) -> None:
     assert is_planned(scaled("f32", dims))
-    check(scaled("f32", dims))
+    check_text(scaled("f32", dims))
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
@@ -62,7 +52,7 @@ def test_heavy_programs(element_type: str, count: int) -> None:
     text = scaled(element_type, (1501, count)).replace("p = ", "p0 = ").replace("subtract(p, ", "subtract(p29, ")
     text = text.replace("ROOT r", "\n".join([*steps, "ROOT r"]))
     assert is_planned(text) == (element_type != "f64" or count < host_target().lanes(64))
-    check(text)
+    check_text(text)
 
 
 @pytest.mark.parametrize("dims", [(1024, 2, 3), (1501, 3, 3), (9, 131, 3, 3), (700, 2, 1, 3), (31, 3, 2, 3)], ids=str)
@@ -70,7 +60,7 @@ def test_heavy_programs(element_type: str, count: int) -> None:
 def test_matrices(element_type: str, dims: tuple[int, ...]) -> None:
     """Of so few rows that no vector goes along these, but one may along what is in front of them."""
     assert is_planned(scaled(element_type, dims)) == (dims != (31, 3, 2, 3))
-    check(scaled(element_type, dims))
+    check_text(scaled(element_type, dims))
 
 
 @pytest.mark.parametrize(
@@ -78,16 +68,16 @@ def test_matrices(element_type: str, dims: tuple[int, ...]) -> None:
 )
 def test_others_are_as_they_were(dims: tuple[int, ...]) -> None:
     assert not is_planned(scaled("f32", dims))
-    check(scaled("f32", dims))
+    check_text(scaled("f32", dims))
 
 
 @pytest.mark.parametrize("dims", [(STREAMED_BYTES // 12 // 64 * 64 + 64, 3), (683, 2048, 3)], ids=str)
 def test_results_past_the_caches(dims: tuple[int, ...]) -> None:
-    check(scaled("f32", dims))
+    check_text(scaled("f32", dims))
 
 
 def test_what_several_results_are_made_of() -> None:
-    check("""HloModule m
+    check_text("""HloModule m
       ENTRY main {
         x = f32[33,70,3] parameter(0)
         v = f32[33,70] parameter(1)
@@ -111,7 +101,7 @@ def test_padded_joined_and_turned_rows() -> None:
         ROOT p = f32[42,70,3] pad(a, zero), padding=1_1x2_3x0_0
       }"""
     assert is_planned(text)
-    check(text)
+    check_text(text)
 
 
 @pytest.mark.parametrize("padding", ["0_1", "1_0", "0_1_1", "-1_1"])
@@ -127,7 +117,7 @@ def test_columns_behind_joined_ones(padding: str) -> None:
         c = f32[900,2] concatenate(a, b), dimensions={{1}}
         ROOT p = f32[900,{dict.get({"0_1_1": 4, "-1_1": 2}, padding, 3)}] pad(c, zero), padding=0_0x{padding}
       }}"""
-    check(text)
+    check_text(text)
 
 
 @pytest.mark.parametrize("element_type", ["f32", "f64", "u8", "bf16"])
@@ -147,17 +137,17 @@ def test_matrices_of_joined_columns(element_type: str) -> None:
         ROOT r = T[900,3,3] subtract(j, w)
       }""".replace("T[", element_type + "[")
     assert is_planned(text)
-    check(text)
+    check_text(text)
 
 
 @pytest.mark.parametrize("element_type", ["u8", "bf16"])
 def test_matrices_of_narrow_numbers_are_as_they_were(element_type: str) -> None:
     assert not is_planned(scaled(element_type, (1501, 3, 3)))
-    check(scaled(element_type, (1501, 3, 3)))
+    check_text(scaled(element_type, (1501, 3, 3)))
 
 
 def test_picked_rows() -> None:
-    check("""HloModule m
+    check_text("""HloModule m
       ENTRY main {
         x = f32[500,3] parameter(0)
         i = s32[1200] parameter(1)
@@ -188,7 +178,7 @@ def test_mirrored_rows_are_picked_from_vectors(element_type: str, count: int) ->
       }""".replace("T[", element_type + "[").replace("N]", f"{count}]")
     if is_planned(text):
         assert "gather" not in xlapy.compile(text).llvm_ir()
-    check(text)
+    check_text(text)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +208,7 @@ def test_columns_of_narrow_elements_are_parts_of_words(element_type: str, count:
     text = text.replace(":R]", f":{rows}]").replace("[L:", f"[{count - 1}:")
     assert is_planned(text)
     assert f"= lshr <{host_target().lanes(32)} x " in xlapy.compile(text).llvm_ir()
-    check(text)
+    check_text(text)
 
 
 def test_every_second_element_backwards() -> None:
@@ -229,12 +219,12 @@ def test_every_second_element_backwards() -> None:
         ROOT n = f32[40,501] negate(s)
       }"""
     assert "gather" not in xlapy.compile(text).llvm_ir()
-    check(text)
+    check_text(text)
 
 
 def test_in_place_of_an_operand() -> None:
     """Rows of a loop's state, of which the last vector has less than others."""
-    check("""HloModule m
+    check_text("""HloModule m
       below { s = (s32[], f32[1501,3], f32[1501]) parameter(0)
         i = s32[] get-tuple-element(s), index=0
         n = s32[] constant(3)

@@ -28,7 +28,7 @@ from xlapy.codegen.kernels.loop import (
     is_streamed,
     work_per_element,
 )
-from xlapy.codegen.kernels.strip import past_caches
+from xlapy.codegen.kernels.strip import stored_past_caches
 from xlapy.codegen.registers import Element, memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -156,23 +156,19 @@ def emit_repeated_rows(
     in_place: bool,
 ) -> None:
     """Writes units [begin, end). `in_place`: some output is also an operand."""
-    streams = plan.streaming and not in_place
-    if streams:
-        outputs = past_caches(k, outputs)
-    ix = Indexing(k, plan.lanes)
-    starts = range(0, plan.period, plan.lanes)
-    repeated = [_vectors(ix, plan, instruction, arrays) for instruction in plan.repeated]
-    with k.loop(begin, end) as units:
-        spread = [_spread_vectors(ix, plan, instruction, arrays, units.index) for instruction in plan.spread]
-        first = _first(k, units.index, plan.period, plan.size)
-        for start, *known in zip(starts, *repeated, *spread, strict=True):
-            graph = ElementGraph(ix, arrays, dict(zip((*plan.repeated, *plan.spread), known, strict=True)))
-            index = Index(plan.roots[0].shape.dims, None, ix.along_lanes(k.add(first, start)))
-            values = graph.values([(root, index) for root in plan.roots])
-            for output, value in zip(outputs, values, strict=True):
-                output.store(ix, index, value)
-    if streams:
-        k.fence()
+    with stored_past_caches(k, outputs, streams=plan.streaming and not in_place) as outputs:
+        ix = Indexing(k, plan.lanes)
+        starts = range(0, plan.period, plan.lanes)
+        repeated = [_vectors(ix, plan, instruction, arrays) for instruction in plan.repeated]
+        with k.loop(begin, end) as units:
+            spread = [_spread_vectors(ix, plan, instruction, arrays, units.index) for instruction in plan.spread]
+            first = _first(k, units.index, plan.period, plan.size)
+            for start, *known in zip(starts, *repeated, *spread, strict=True):
+                graph = ElementGraph(ix, arrays, dict(zip((*plan.repeated, *plan.spread), known, strict=True)))
+                index = Index(plan.roots[0].shape.dims, None, ix.along_lanes(k.add(first, start)))
+                values = graph.values([(root, index) for root in plan.roots])
+                for output, value in zip(outputs, values, strict=True):
+                    output.store(ix, index, value)
 
 
 def _vectors(

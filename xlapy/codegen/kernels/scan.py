@@ -26,7 +26,7 @@ from xlapy.codegen.kernels.folding import only
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.reduce import identity_element
 from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold
-from xlapy.codegen.kernels.strip import past_caches
+from xlapy.codegen.kernels.strip import stored_past_caches
 from xlapy.codegen.kernels.window_axes import both, carried_loop
 from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, splat, unflatten
 from xlapy.codegen.stopping import listening_loop
@@ -111,35 +111,31 @@ def emit_scan(
 ) -> None:
     """Writes units [begin, end): rows, or strips of neighbouring rows."""
     windows = plan.windows
-    streaming = plan.streaming and not in_place
-    if streaming:
-        outputs = past_caches(k, outputs)
-    fold = WindowFold(k, windows, _fetched(plan, arrays))
-    neutral = _changes_nothing(k, fold)
-    scalar = Indexing(k, 1)
-    outer = [dim for dim in windows.outer if dim != plan.dim]
-    with k.loop(begin, end) as units:
-        row, strip = scalar.divide(Coordinate(units.index), plan.strips)
-        places = scalar.delinearize(row, [windows.axes[dim].count for dim in outer])
-        positions = dict(zip(outer, places, strict=True))
+    with stored_past_caches(k, outputs, streams=plan.streaming and not in_place) as outputs:
+        fold = WindowFold(k, windows, _fetched(plan, arrays))
+        neutral = _changes_nothing(k, fold)
+        scalar = Indexing(k, 1)
+        outer = [dim for dim in windows.outer if dim != plan.dim]
+        with k.loop(begin, end) as units:
+            row, strip = scalar.divide(Coordinate(units.index), plan.strips)
+            places = scalar.delinearize(row, [windows.axes[dim].count for dim in outer])
+            positions = dict(zip(outer, places, strict=True))
 
-        def scanned() -> None:
-            if not plan.is_along_lanes:
-                _scan_strip(k, plan, fold, outputs, positions, strip.start)
-            elif windows.lanes > 1:
-                _scan_vectors(k, plan, fold, outputs, positions)
-            else:
-                _scan_elements(k, plan, fold, outputs, scalar, positions)
+            def scanned() -> None:
+                if not plan.is_along_lanes:
+                    _scan_strip(k, plan, fold, outputs, positions, strip.start)
+                elif windows.lanes > 1:
+                    _scan_vectors(k, plan, fold, outputs, positions)
+                else:
+                    _scan_elements(k, plan, fold, outputs, scalar, positions)
 
-        def folded() -> None:
-            with k.loop(*_vectors_of(k, plan, strip.start)) as vectors, k.loop(0, plan.count) as loop:
-                ix, here = _place_of(k, plan, positions, vectors.index)
-                here[plan.dim] = Coordinate(loop.index)
-                fold.store(ix, outputs, here, fold.results(ix, here))
+            def folded() -> None:
+                with k.loop(*_vectors_of(k, plan, strip.start)) as vectors, k.loop(0, plan.count) as loop:
+                    ix, here = _place_of(k, plan, positions, vectors.index)
+                    here[plan.dim] = Coordinate(loop.index)
+                    fold.store(ix, outputs, here, fold.results(ix, here))
 
-        k.if_else(neutral, scanned, folded)
-    if streaming:
-        k.fence()
+            k.if_else(neutral, scanned, folded)
 
 
 def _fetched(plan: ScanPlan, arrays: Mapping[Instruction, Array]) -> Mapping[Instruction, Array]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -23,7 +24,7 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.joined_columns import store_columns
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes
-from xlapy.codegen.kernels.strip import past_caches, strip
+from xlapy.codegen.kernels.strip import stored_past_caches, strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, joins_columns, region_functions
@@ -106,19 +107,16 @@ def emit_short_rows(
     in_place: bool,
 ) -> None:
     """Writes units [begin, end). `in_place`: some output is also an operand."""
-    streams = plan.streaming and not in_place
-    if streams:
-        outputs = past_caches(k, outputs)
-    if not plan.outer:
-        strip(k, begin, end, plan.lanes, _step(plan, arrays, outputs, {}), overlapping=not in_place)
-    else:
-        scalar, length = Indexing(k, 1), k.const(I64, plan.shape.dims[plan.along])
+    with stored_past_caches(k, outputs, streams=plan.streaming and not in_place) as outputs:
+        step, dims = partial(_step, plan, arrays, outputs), plan.shape.dims
+        if not plan.outer:
+            strip(k, begin, end, plan.lanes, step({}), overlapping=not in_place)
+            return
+        scalar, length = Indexing(k, 1), k.const(I64, dims[plan.along])
         with k.loop(begin, end) as rows:
-            places_outside = scalar.delinearize(Coordinate(rows.index), [plan.shape.dims[dim] for dim in plan.outer])
+            places_outside = scalar.delinearize(Coordinate(rows.index), [dims[dim] for dim in plan.outer])
             row = dict(zip(plan.outer, places_outside, strict=True))
-            strip(k, k.const(I64, 0), length, plan.lanes, _step(plan, arrays, outputs, row), overlapping=not in_place)
-    if streams:
-        k.fence()
+            strip(k, k.const(I64, 0), length, plan.lanes, step(row), overlapping=not in_place)
 
 
 def _step(

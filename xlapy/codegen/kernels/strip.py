@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array, Placement
@@ -71,6 +72,14 @@ def past_caches(
     if unless is not None:
         is_off = k.or_(is_off, unless)
     return [replace(output, placement=Placement(is_off)) for output in outputs]
+
+
+@contextmanager
+def stored_past_caches(k: KernelBuilder, outputs: Sequence[Array], *, streams: bool) -> Iterator[Sequence[Array]]:
+    """The outputs for what is written inside: if it `streams`, past the caches, and in order behind."""
+    yield past_caches(k, outputs) if streams else outputs
+    if streams:
+        k.fence()
 
 
 @dataclass(frozen=True, slots=True)
