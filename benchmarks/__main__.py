@@ -62,6 +62,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="few short samples, without the largest sizes: for a first look"
     )
+    parser.add_argument(
+        "--warm",
+        action="store_true",
+        help="nothing that takes new processes: compilation with nothing or all cached, memory",
+    )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write everything as data")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the ratios (.png, .svg)")
     parser.add_argument("--page", metavar="FILE", type=_page, help="replace the measured section of a page")
@@ -95,7 +100,7 @@ def _chosen_cases(options: argparse.Namespace) -> list[Case]:
 
 
 def _measure(chosen: Sequence[Case], options: argparse.Namespace) -> report.Run:
-    plan = QUICK if options.quick else Plan()
+    plan = QUICK if options.quick else Plan(fresh_processes=not options.warm)
     core = max(os.sched_getaffinity(0)) if options.pin else None
     before, began = Load.now(), time.perf_counter()
     _show_progress("measuring the machine's limits")

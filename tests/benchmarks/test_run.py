@@ -7,14 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import INTERRUPTED, main
 from benchmarks.machine import has_running_thread
-from benchmarks.measure import QUICK, Bench, Outcome, Progress, run_all
+from benchmarks.measure import QUICK, Bench, Outcome, Plan, Progress, run_all
 from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
 from benchmarks.workload import Case
 from benchmarks.workloads import find
@@ -110,6 +110,16 @@ def test_what_was_measured_before_an_interruption_is_told(
     assert "geometric means" in printed
     assert "interrupted: 1 of " in errors
     assert len(json.loads(data.read_text())["cases"]) == 1
+
+
+def test_a_warm_run_takes_all_samples_in_the_processes_at_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: iter(()))
+    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
+    data = tmp_path / "run.json"
+    main(["--warm", "--family", "dispatch", "--engines", "", "--json", str(data)])
+    plan = json.loads(data.read_text())["plan"]
+    assert not plan.pop("fresh_processes")
+    assert plan.items() <= asdict(Plan()).items()
 
 
 def test_an_unknown_engine_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
