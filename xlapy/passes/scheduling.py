@@ -20,15 +20,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction, topological
 from xlapy.hlo.kernel_plan import fusion_roots, sequences
-from xlapy.hlo.leaves import Leaf, array_leaves, is_name, origin_of_leaf
+from xlapy.hlo.leaves import Leaf, array_leaves, is_name, leaf_count, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.passes.analysis.peak import by_need, memory_needs, peak_bytes
+from xlapy.passes.early_release import release_early
 from xlapy.support.ordering import post_order
 
 
@@ -48,14 +50,27 @@ def schedule(module: HloModule, donations: Sequence[Donation] = ()) -> Schedule:
 
 
 def _order(computation: Computation) -> tuple[Instruction, ...]:
-    """Depth first, in the order of operands or by what they need, whichever holds less at once."""
+    """Depth first, in the order of operands or by what they need, with early release or without: whichever holds least
+    at once."""
     first = _first(computation)
     plain = tuple(topological((*first, computation.root, *computation)))
-    if first or any(_is_bound(instruction) for instruction in plain):
+    if first:
         return plain
-    needs = memory_needs(plain)
-    thrifty = tuple(post_order((computation.root, *computation), lambda instruction: iter(by_need(instruction, needs))))
-    return thrifty if peak_bytes(thrifty) < peak_bytes(plain) else plain
+    least, peak = plain, peak_bytes(plain)
+    bound = {instruction for instruction in plain if _is_bound(instruction)}
+    before = _readers_of_old_state(plain)
+    if not bound:
+        bytes_needed = memory_needs(plain)
+
+        def needs(instruction: Instruction) -> Iterable[Instruction]:
+            return (*by_need(instruction, bytes_needed), *before.get(instruction, ()))
+
+        thrifty = tuple(post_order((computation.root, *computation), needs))
+        least, peak = min((least, peak), (thrifty, peak_bytes(thrifty)), key=itemgetter(1))
+    if peak < LEAST_RELEASED:
+        return least
+    early = release_early(least, bound, before)
+    return early if peak_bytes(early) <= peak - peak // LEAST_SHARE_RELEASED else least
 
 
 def _is_bound(instruction: Instruction) -> bool:
@@ -67,7 +82,35 @@ def _is_bound(instruction: Instruction) -> bool:
     return instruction.opcode in _UPDATES
 
 
+LEAST_RELEASED = 1 << 20
+"""Bytes alive at once of which it pays to release some earlier: fewer lie in caches."""
+
+LEAST_SHARE_RELEASED = 16
+"""An order that holds less by less than one part of so many is not worth to leave the one that was written."""
+
 _UPDATES = frozenset({"dynamic-update-slice", "scatter", "custom-call"})
+
+
+def _readers_of_old_state(order: Sequence[Instruction]) -> dict[Instruction, list[Instruction]]:
+    """For what makes the new state of a loop, in its body: what reads the old one, in whose memory it may be, before
+    it in the order."""
+    computation = order[0].parent
+    root, parameters = computation.root, computation.parameters
+    if not root.shape.is_tuple or len(parameters) != 1 or parameters[0].shape != root.shape:
+        return {}
+    seen: dict[Leaf, list[Instruction]] = {}
+    place: dict[Instruction, int] = {}
+    for number, instruction in enumerate(order):
+        place[instruction] = number
+        for operand in () if is_name(instruction) else instruction.operands:
+            for leaf in range(leaf_count(operand.shape)):
+                seen.setdefault(origin_of_leaf(operand, leaf), []).append(instruction)
+    readers: dict[Instruction, list[Instruction]] = {}
+    for leaf in range(leaf_count(root.shape)):
+        writer, _ = origin_of_leaf(root, leaf)
+        early = [reader for reader in seen.get((parameters[0], leaf), ()) if place[reader] < place[writer]]
+        readers.setdefault(writer, []).extend(early)
+    return readers
 
 
 def _first(computation: Computation) -> list[Instruction]:

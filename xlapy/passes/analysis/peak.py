@@ -6,12 +6,15 @@ where it is made to its last reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
 from xlapy.hlo.leaves import SAME_VALUE, is_renaming
 from xlapy.hlo.ops import Trait
+
+Owners = Mapping[Instruction, tuple[Instruction, ...]]
+"""The instructions whose memory the value of each is: of a tuple several, of most their own."""
 
 
 def held_bytes(instruction: Instruction) -> int:
@@ -21,15 +24,23 @@ def held_bytes(instruction: Instruction) -> int:
     return sum(leaf.bytes for leaf in instruction.shape.leaves() if leaf.is_array and leaf.rank)
 
 
-def peak_bytes(order: Sequence[Instruction]) -> int:
-    """The most bytes alive at once when the instructions run in this order."""
+def owners_of(order: Sequence[Instruction]) -> Owners:
     owners: dict[Instruction, tuple[Instruction, ...]] = {}
+    for instruction in order:
+        owners[instruction] = _owners(instruction, owners)
+    return owners
+
+
+def peak_bytes(order: Sequence[Instruction]) -> int:
+    """The most bytes alive at once when the instructions run in this order, beside those of the results: these have
+    memory of their own from beginning to end."""
+    owners = owners_of(order)
     last_use: dict[Instruction, int] = {}
     for place, instruction in enumerate(order):
         for operand in instruction.operands:
             last_use.update(dict.fromkeys(owners[operand], place))
-        owners[instruction] = _owners(instruction, owners)
-    last_use.update(dict.fromkeys(owners[order[0].parent.root], len(order)))
+    for result in owners[order[0].parent.root]:
+        last_use.pop(result, None)
     freed: list[int] = [0] * (len(order) + 1)
     for instruction, place in last_use.items():
         freed[place] += held_bytes(instruction)

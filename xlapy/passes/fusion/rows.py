@@ -41,6 +41,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Pass, Record, pinned, program_computations
 from xlapy.passes.fusion.build import replace_groups
 from xlapy.passes.fusion.cost import CHEAP, memory_bytes, operation_cost
+from xlapy.passes.fusion.left_to_readers import ChainResults
 from xlapy.passes.fusion.plan import IDENTITY, MOST_FOLLOWED, Group
 
 SMALL_ARRAY_BYTES = 4 * 1024
@@ -52,6 +53,10 @@ to 1.1 of it where they have 8 KB, 0.7 to 1.2 from 0.5 to 16 MB, and 0.6 to 0.9 
 MOST_GROUP_BYTES = 1 << 20
 """Of one of several matrices, each of whose columns are folded by themselves: a second-level cache holds it from the
 first sweep to the last one, so that one kernel takes 0.4 to 0.9 of the time, where all of them have 16 KB to 16 MB."""
+
+
+OVERWRITING = frozenset({"dynamic-update-slice", "scatter", "while", "custom-call"})
+"""What may change an array in place: others should not read it for longer than they have to."""
 
 
 @dataclass
@@ -75,6 +80,7 @@ class _Chain:
     level: int
     members: dict[Instruction, None] = field(default_factory=dict)
     weight: float = 0.0
+    results: ChainResults = field(init=False)
 
 
 class _RowChains:
@@ -89,12 +95,17 @@ class _RowChains:
         self.fixed = pinned(computation)
         self.chain_of: dict[Instruction, _Chain] = {}
         self.levels: dict[Instruction, int] = {}
+        self.left: set[Instruction] = set()
 
     def fuse(self) -> bool:
         for instruction in self.order:
             self._enter(instruction)
         groups = []
-        for chain in dict.fromkeys(self.chain_of.values()):
+        chains = list(dict.fromkeys(self.chain_of.values()))
+        for chain in sorted(chains, key=lambda chain: chain.level):
+            chain.results = self._results(chain)
+            self.left |= chain.results.left
+        for chain in chains:
             group = self._group(chain)
             fault = _fault(group, chain, self.limits)
             if fault:
@@ -162,14 +173,36 @@ class _RowChains:
 
     # -- from reduces to parameters
 
+    def _results(self, chain: _Chain) -> ChainResults:
+        def is_inside(user: Instruction) -> bool:
+            return user in chain.members or (is_element_op(user) and all(i in chain.members for i in user.users))
+
+        def lies_in_memory(source: Instruction) -> bool:
+            other = self.chain_of.get(source)
+            if other is not None:
+                return source in other.results.stored
+            if any(user.opcode in OVERWRITING for user in source.users):
+                return False
+            if not is_element_op(source):
+                return True
+            is_cheap = operation_cost(source) <= CHEAP and _reads_less(source)
+            return not (is_cheap or all(map(is_inside, source.users)))
+
+        return ChainResults(sorted(chain.members, key=self.place.__getitem__), chain.space, lies_in_memory)
+
     def _group(self, chain: _Chain) -> Group:
-        """The chain with its producers; its results are what others need."""
-        roots = [i for i in chain.members if i.is_root or any(user not in chain.members for user in i.users)]
-        group = Group(roots, FusionKind.OUTPUT, {}, level=chain.level)
+        """The chain with its producers, as far as its results need it."""
+        group = Group(
+            sorted(chain.results.stored, key=self.place.__getitem__), FusionKind.OUTPUT, {}, level=chain.level
+        )
+        needed = set(group.roots)
         for member in sorted(chain.members, key=self.place.__getitem__, reverse=True):
-            group.admit(member, frozenset({IDENTITY}))
+            if member in needed:
+                group.admit(member, frozenset({IDENTITY}))
+                needed.update(member.operands)
         for member in chain.members:
-            group.inputs.pop(member, None)
+            if member in group.maps:
+                group.inputs.pop(member, None)
         waiting = sorted(group.inputs, key=self.place.__getitem__)
         while waiting and 2 * len(group.maps) < self.limits.instructions:
             producer = waiting.pop()
@@ -182,6 +215,8 @@ class _RowChains:
 
     def _is_absorbed(self, producer: Instruction, group: Group, space: RowSpace) -> bool:
         """The kernel shall compute `producer`, rather than read it."""
+        if producer in self.left and producer not in group.maps:
+            return True
         if producer in self.fixed or producer in self.chain_of or not is_element_op(producer):
             return False
         if producer.shape.is_scalar or is_kernel_constant(producer) or is_blocked_transpose(producer):
@@ -191,7 +226,7 @@ class _RowChains:
         is_repeated = producer.shape.size not in (space.rows, math.prod(space.dims))
         if operation_cost(producer) and is_repeated and not _is_cheaply_generated(producer):
             return False
-        if not producer.is_root and all(user in group.maps for user in producer.users):
+        if not producer.is_root and all(user in group.maps and user not in self.left for user in producer.users):
             return True
         return operation_cost(producer) <= CHEAP and _reads_less(producer)
 
@@ -242,8 +277,9 @@ def _reads_less(producer: Instruction) -> bool:
 
 def _fault(group: Group, chain: _Chain, limits: KernelLimits) -> str:
     """Why the chain shall not be one kernel, or ""."""
-    reduces = [member for member in chain.members if member.opcode == "reduce"]
-    if len(reduces) == len(chain.members) == 1:
+    kept = [member for member in group.maps if member in chain.members]
+    reduces = [member for member in kept if member.opcode == "reduce"]
+    if len(reduces) == len(kept) == 1:
         return "a reduce without a chain"
     is_large = reduces[0].operands[0].shape.bytes >= LARGE_ARRAY_BYTES
     is_reread = is_large and _widest_strip(chain, reduces[0]) > MOST_REREAD_BYTES
