@@ -5,6 +5,7 @@ from itertools import permutations
 import pytest
 
 from xlapy.hlo.text import parse
+from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.pipeline import Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 
@@ -53,3 +54,26 @@ def _instructions(text: str) -> int:
 
 def test_what_is_joined_step_by_step_has_code_in_few_kernels() -> None:
     assert _instructions(_joined_step_by_step(60)) < 2.2 * _instructions(_joined_step_by_step(30))
+
+
+def _statistics_of_layers(count: int) -> str:
+    """Sums of each layer and of its squares, where the next layer is made of both, and all layers of the first one."""
+    lines = ["zero = f32[] constant(0) x0 = f32[64,32] parameter(0)"]
+    for n in range(count):
+        lines.append(f"s{n} = f32[32] reduce(x{n}, zero), dimensions={{0}}, to_apply=sum")
+        lines.append(f"q{n} = f32[64,32] multiply(x{n}, x{n})")
+        lines.append(f"v{n} = f32[32] reduce(q{n}, zero), dimensions={{0}}, to_apply=sum")
+        lines.append(f"a{n} = f32[64,32] broadcast(s{n}), dimensions={{1}}")
+        lines.append(f"b{n} = f32[64,32] broadcast(v{n}), dimensions={{1}}")
+        lines.append(f"c{n} = f32[64,32] add(x{n}, a{n}) d{n} = f32[64,32] multiply(c{n}, b{n})")
+        lines.append(f"x{n + 1} = f32[64,32] add(d{n}, x0)")
+    region = "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }"
+    return f"{region} ENTRY e {{ {' '.join(lines)} ROOT r = f32[64,32] negate(x{count}) }}"
+
+
+def test_siblings_are_found_in_the_depth_of_large_programs() -> None:
+    """Whether one needs the other is told without a search through all that is below them."""
+    layers = 400
+    module = parse(_statistics_of_layers(layers))
+    SiblingReduces().run(module)
+    assert sum(i.opcode == "reduce" and len(i.operands) == 4 for i in module.entry) == layers

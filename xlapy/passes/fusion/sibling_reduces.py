@@ -28,6 +28,7 @@ from xlapy.passes.base import Pass, Record, pinned, program_computations
 from xlapy.passes.fusion.cost import memory_bytes
 
 MAX_VISITED = 2000  # instructions between two reduces; beyond, nobody looks whether one needs the other
+LEVELS_OF_REDUCE = 32  # each stands at a multiple of so many: few things that are lifted below it lift it, too
 MAX_CANDIDATES = 8  # that a reduce is compared with: programs with thousands of alike ones exist
 MAX_PRODUCERS = 64  # instructions that are followed from a reduce to the arrays that its kernel would read
 
@@ -56,38 +57,97 @@ class SiblingReduces(Pass):
 
     def _merge_in(self, computation: Computation) -> bool:
         fixed = pinned(computation)
+        order = computation.post_order()
+        reduces = [instruction for instruction in order if instruction not in fixed and _is_mergeable(instruction)]
+        if len(reduces) < 2:
+            return False
+        levels = _Levels(computation)
         families: dict[object, list[_Group]] = {}
-        for instruction in computation.post_order():
-            if instruction not in fixed and _is_mergeable(instruction):
-                source = instruction.operands[0].shape
-                key = (source.dims, source.minor_to_major, instruction.attributes["dimensions"])
-                self._place(instruction, families.setdefault(key, []))
+        for reduce in reduces:
+            source = reduce.operands[0].shape
+            key = (source.dims, source.minor_to_major, reduce.attributes["dimensions"])
+            self._place(reduce, families.setdefault(key, []), levels)
         groups = [group.reduces for family in families.values() for group in family if len(group.reduces) > 1]
-        merged = [self._merged(computation, group) for group in groups]
+        merged = [self._merged(computation, group, levels) for group in groups]
         return any(merged)
 
-    def _place(self, reduce: Instruction, family: list[_Group]) -> None:
+    def _place(self, reduce: Instruction, family: list[_Group], levels: _Levels) -> None:
         """Puts a reduce into the first group that it fits, or into one of its own."""
         arrays = _arrays_read(reduce)
         for group in family[-MAX_CANDIDATES:]:
             fits = len(group.reduces) < self.width and _share(arrays, group.arrays, reduce)
-            if fits and not _depend(group.reduces, reduce):
+            if fits and not levels.depend(group.reduces, reduce):
                 group.reduces.append(reduce)
                 return
         family.append(_Group([reduce], arrays))
 
-    def _merged(self, computation: Computation, group: Sequence[Instruction]) -> bool:
+    def _merged(self, computation: Computation, group: Sequence[Instruction], levels: _Levels) -> bool:
         """Merges those of a group that do not need each other, in the graph as other groups have left it."""
         chosen = [group[0]]
         for reduce in group[1:]:
-            if not _depend(chosen, reduce):
+            if not levels.depend(chosen, reduce):
                 chosen.append(reduce)
         if len(chosen) < 2:
             return False
         names = ", ".join(reduce.name for reduce in chosen[1:])
         self.records.append(Record.of(chosen[0], True, f"reads in one sweep what {names} read as well"))
-        _replace(computation, chosen)
+        levels.enter(_replace(computation, chosen))
         return True
+
+
+class _Levels:
+    """Numbers that grow along every way, by which most ways are known not to exist: nobody below an instruction needs
+    it. Between siblings, however large the program, there is next to nothing left to search."""
+
+    def __init__(self, computation: Computation) -> None:
+        self._computation = computation
+        self._levels: dict[Instruction, int] = {}
+        self._enter_all()
+
+    def _enter_all(self) -> None:
+        for instruction in self._computation.post_order():
+            self._levels[instruction] = self._above(instruction)
+
+    def enter(self, new: Sequence[Instruction]) -> None:
+        """Takes in instructions that the graph has got, and lifts what needs them."""
+        if any(instruction.control_predecessors for instruction in self._computation):
+            self._enter_all()  # nobody knows what comes behind an instruction by a control edge
+            return
+        for instruction in new:
+            self._levels[instruction] = self._above(instruction)
+        pending = [user for instruction in new for user in instruction.users]
+        while pending:
+            instruction = pending.pop()
+            level = self._above(instruction)
+            if level > self._levels[instruction]:
+                self._levels[instruction] = level
+                pending += instruction.users
+
+    def _above(self, instruction: Instruction) -> int:
+        level = 1 + max((self._levels[source] for source in _sources(instruction)), default=0)
+        return level if instruction.opcode != "reduce" else -(-level // LEVELS_OF_REDUCE) * LEVELS_OF_REDUCE
+
+    def depend(self, chosen: Sequence[Instruction], reduce: Instruction) -> bool:
+        """A way leads from one of `chosen` to `reduce`, or back; or the way is too long to tell."""
+        return any(self._reaches(reduce, earlier) or self._reaches(earlier, reduce) for earlier in chosen)
+
+    def _reaches(self, start: Instruction, goal: Instruction) -> bool:
+        """`start` needs `goal`."""
+        least = self._levels[goal]
+        pending, seen = [start], {start}
+        while pending:
+            instruction = pending.pop()
+            if instruction is goal or len(seen) > MAX_VISITED:
+                return True
+            for source in _sources(instruction):
+                if source not in seen and self._levels[source] >= least:
+                    seen.add(source)
+                    pending.append(source)
+        return False
+
+
+def _sources(instruction: Instruction) -> tuple[Instruction, ...]:
+    return (*instruction.operands, *instruction.control_predecessors)
 
 
 def _is_mergeable(instruction: Instruction) -> bool:
@@ -130,26 +190,8 @@ def _share(one: Iterable[Instruction], other: dict[Instruction, None], reduce: I
     return any(array in other and array.shape.bytes >= reduce.operands[0].shape.bytes for array in one)
 
 
-def _depend(chosen: Sequence[Instruction], reduce: Instruction) -> bool:
-    """A way leads from one of `chosen` to `reduce`, or back; or the way is too long to tell."""
-    return any(_reaches(reduce, {earlier}) or _reaches(earlier, {reduce}) for earlier in chosen)
-
-
-def _reaches(start: Instruction, goals: set[Instruction]) -> bool:
-    pending, seen = [start], {start}
-    while pending:
-        instruction = pending.pop()
-        if instruction in goals or len(seen) > MAX_VISITED:
-            return True
-        for source in (*instruction.operands, *instruction.control_predecessors):
-            if source not in seen:
-                seen.add(source)
-                pending.append(source)
-    return False
-
-
-def _replace(computation: Computation, reduces: Sequence[Instruction]) -> None:
-    """Puts one reduce with several inputs in the place of several."""
+def _replace(computation: Computation, reduces: Sequence[Instruction]) -> list[Instruction]:
+    """Puts one reduce with several inputs in the place of several; returns it, and what its results are."""
     inputs = [reduce.operands[0] for reduce in reduces]
     inits = [reduce.operands[1] for reduce in reduces]
     merged = computation.add(
@@ -161,10 +203,12 @@ def _replace(computation: Computation, reduces: Sequence[Instruction]) -> None:
         metadata=reduces[0].metadata,
         dimensions=reduces[0].attributes["dimensions"],
     )
+    new = [merged]
     for index, reduce in enumerate(reduces):
-        result = computation.add("get-tuple-element", [merged], shape=reduce.shape, index=index, name=reduce.name)
-        computation.replace(reduce, result)
+        new.append(computation.add("get-tuple-element", [merged], shape=reduce.shape, index=index, name=reduce.name))
+        computation.replace(reduce, new[-1])
     computation.remove(reduces)
+    return new
 
 
 def _side_by_side(regions: Sequence[Computation], inputs: Sequence[Instruction]) -> Computation:
