@@ -9,7 +9,8 @@ for each instruction, or for all that run together. Each buffer is live in one o
    those for which that only saves memory: an operand with a result that may overwrite it, element by element,
 3. a result of the entry that may have the memory of a donated parameter gets it, if nobody needs both at a time; a
    parameter that is changed in place, like the state of an optimizer, is one case of that,
-4. other results get memory of the caller's, and everything else one arena, packed by best fit.
+4. other results get memory of the caller's, which takes in what is needed before they exist, if that is much,
+5. everything else gets one arena, packed by best fit.
 
 A leaf of a while state that the body passes through unchanged is never copied at all.
 
@@ -29,6 +30,7 @@ from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.passes.buffers.arena import aligned, live_bytes, place_in_arena
+from xlapy.passes.buffers.guests import place_guests
 from xlapy.passes.buffers.merging import donate, handovers_of, merge
 from xlapy.passes.buffers.walk import Assigner, Buffer, Leaves
 from xlapy.support.records import Record
@@ -39,13 +41,14 @@ ScratchBytes = Callable[[Instruction, FunctionPlans], int]
 
 class _Walk(Record):
     """What decides where the buffers of one computation lie: `functions` are the plans of those that it calls,
-    `possible` the donations that the caller allows."""
+    `possible` the donations that the caller allows; results that do not exist yet may take guests in."""
 
     entry: Computation
     schedule: Schedule
     scratch_bytes: ScratchBytes
     functions: FunctionPlans
     possible: Sequence[Donation] = ()
+    takes_guests: bool = False
 
 
 def assign_buffers(
@@ -62,7 +65,8 @@ def assign_buffers(
     functions: dict[Computation, BufferPlan] = {}
     for function in _functions_of(module):
         functions[function] = _plan_of(_Walk(function, schedule, scratch_bytes, functions), constants)
-    plan = _plan_of(_Walk(module.entry, schedule, scratch_bytes, functions, donations), constants)
+    walk = _Walk(module.entry, schedule, scratch_bytes, functions, donations, takes_guests=True)
+    plan = _plan_of(walk, constants)
     return replace(plan, functions=functions)
 
 
@@ -71,7 +75,8 @@ def arena_timeline(
 ) -> Timeline:
     """The arena of `plan` over time, found by planning the entry once more."""
     donations = [Donation(*pair) for pair in plan.donations.items()]
-    assigner, placed, _ = _walked(_Walk(module.entry, schedule, scratch_bytes, plan.functions, donations), [])
+    walk = _Walk(module.entry, schedule, scratch_bytes, plan.functions, donations, takes_guests=True)
+    assigner, placed, _ = _walked(walk, [])
     owners: dict[Buffer, dict[Instruction, None]] = {buffer: {} for buffer in placed}
     for instruction in assigner.points:
         if Trait.STRUCTURE in instruction.spec.traits or is_renaming(instruction):
@@ -128,8 +133,11 @@ def _walked(walk: _Walk, constants: list[Instruction]) -> tuple[Assigner, list[B
     assigner.donations = donate(given, produced, walk.possible, handovers)
     for candidate in sorted(assigner.candidates, key=lambda candidate: not candidate.saves_copy):
         merge(candidate.first, candidate.second, handovers)
-    _place_results(produced, assigner.donations)
-    placed = [b for b in assigner.buffers if b.merged_into is None and b.location is None]
+    hosts = _place_results(produced, assigner.donations)
+    if walk.takes_guests:
+        scratch = frozenset(assigner.scratch.values())
+        place_guests([b for b in assigner.buffers if _is_homeless(b) and b not in scratch], hosts)
+    placed = [buffer for buffer in assigner.buffers if _is_homeless(buffer)]
     return assigner, placed, place_in_arena(placed)
 
 
@@ -148,11 +156,19 @@ def _arguments(assigner: Assigner, entry: Computation, donated: Collection[int])
     return arguments
 
 
-def _place_results(results: Sequence[Buffer], donations: Mapping[int, int]) -> None:
+def _is_homeless(buffer: Buffer) -> bool:
+    return buffer.merged_into is None and buffer.location is None
+
+
+def _place_results(results: Sequence[Buffer], donations: Mapping[int, int]) -> dict[Buffer, int]:
     """Gives each result's buffer the caller's memory, unless it is a parameter, a constant or an earlier result.
 
-    Donated memory is first: it is of one certain result."""
+    Donated memory is first: it is of one certain result. Returns the buffers that have got the caller's, and how many
+    bytes that has."""
+    placed: dict[Buffer, int] = {}
     for number in (*donations, *range(len(results))):
         representative = results[number].representative()
         if representative.location is None:
             representative.location = Location(Home.RESULT, number)
+            placed[representative] = results[number].bytes
+    return placed
