@@ -54,16 +54,11 @@ class ChainResults:
             return False
         repeated = [self._steps[user] for user in member.users if user in self.left]
         self._steps[member] = operation_cost(member) + max([behind, *repeated])
-        if self._steps[member] > MOST_STEPS or not all(map(self._can_make, self._readers(member))):
+        readers = [user for user in member.users if user not in self._inside]
+        if self._steps[member] > MOST_STEPS or not all(map(_can_make, readers)):
             return False
         sources = [operand for operand in dict.fromkeys(member.operands) if not _is_small_part(operand, member)]
         return len(sources) <= 1 and all(self._is_source(source, member) for source in sources)
-
-    def _readers(self, member: Instruction) -> list[Instruction]:
-        return [user for user in member.users if user not in self._inside]
-
-    def _can_make(self, reader: Instruction) -> bool:
-        return (is_element_op(reader) or reader.opcode in FOLDS) and not is_blocked_transpose(reader)
 
     def _is_source(self, source: Instruction, member: Instruction) -> bool:
         if memory_bytes(source) > member.shape.bytes:
@@ -84,6 +79,11 @@ class ChainResults:
                     self._leave(operand)
                 else:
                     self.stored.add(operand)
+
+
+def _can_make(reader: Instruction) -> bool:
+    """It computes what it reads element by element, if that is not in memory."""
+    return (is_element_op(reader) or reader.opcode in FOLDS) and not is_blocked_transpose(reader)
 
 
 def _is_small_part(operand: Instruction, member: Instruction) -> bool:

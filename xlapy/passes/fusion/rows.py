@@ -54,7 +54,6 @@ MOST_GROUP_BYTES = 1 << 20
 """Of one of several matrices, each of whose columns are folded by themselves: a second-level cache holds it from the
 first sweep to the last one, so that one kernel takes 0.4 to 0.9 of the time, where all of them have 16 KB to 16 MB."""
 
-
 OVERWRITING = frozenset({"dynamic-update-slice", "scatter", "while", "custom-call"})
 """What may change an array in place: others should not read it for longer than they have to."""
 
@@ -174,6 +173,8 @@ class _RowChains:
     # -- from reduces to parameters
 
     def _results(self, chain: _Chain) -> ChainResults:
+        """What the chain stores. The results of those below it are known."""
+
         def is_inside(user: Instruction) -> bool:
             return user in chain.members or (is_element_op(user) and all(i in chain.members for i in user.users))
 
