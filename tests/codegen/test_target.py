@@ -40,6 +40,14 @@ def test_lanes_fill_one_vector_and_are_at_least_one() -> None:
     assert [target.lanes(bits) for bits in (8, 16, 32, 64, 128, 512)] == [32, 16, 8, 4, 2, 1]
 
 
+def test_lanes_are_gathered_by_an_instruction_where_it_is_fast() -> None:
+    avx2 = reference_target("avx2")
+    assert reference_target("avx512").has_gather
+    assert replaced(avx2, cpu="skylake").has_gather
+    assert not replaced(avx2, cpu="znver3").has_gather
+    assert not reference_target("sse2").has_gather
+
+
 def test_features_are_asked_by_exact_name() -> None:
     target = reference_target("avx512")
     assert target.has("avx512bw")

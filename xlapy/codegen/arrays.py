@@ -32,9 +32,16 @@ MOST_STRIDE = 4  # up to which lanes are picked from whole vectors, rather than 
 PAIR = 2
 """Lanes so far apart are picked from two vectors by instructions that all processors have."""
 
+TRIPLE = 3
+"""Lanes so far apart no row of integers has that are shifted."""
+
+SHUFFLED_BYTES = 16  # of the longest vector, any of whose bytes are picked in one instruction
+
 MOST_REGISTERS = 8  # from which lanes are picked, rather than gathered one by one
+MOST_SHORT_REGISTERS = 4  # of which none is picked from together with another one
 LANES_PER_REGISTER = 2  # that take as long to gather as a register to load and pick from
-REGISTER_BYTES = 64  # where there are instructions that pick
+REGISTER_BYTES = 64  # where there are instructions that pick from two
+SHORT_REGISTER_BYTES = 32  # where there are only those that pick from one
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +276,7 @@ class Array:
         if offset.vector is not None or not 1 < step <= MOST_STRIDE or dims[-1] % step:
             return None
         if width < I32.bytes:
-            if dims[-1] != step or not self._row_word(step, ix.lanes):
+            if dims[-1] != step or not (self._row_word(step, ix.lanes) or self._shuffles_columns(ix, step)):
                 return None
         elif step != PAIR and not (ix.k.module.has_permute and ix.lanes * width <= REGISTER_BYTES):
             return None
@@ -277,6 +284,13 @@ class Array:
         if last.is_uniform and (dims[-1] != step or not 0 <= (last.start.constant or 0) < step):
             return None
         return ix.k.remainder(last.start, step) if last.step in (0, step) else None
+
+    def _shuffles_columns(self, ix: Indexing, step: int) -> bool:
+        """Whether columns of rows of three narrow elements are picked out of vectors so short that one instruction picks
+        any bytes of one."""
+        module, width = ix.k.module, memory_type(self.shape.type).bytes
+        has_instruction = module.has_short_permute or module.has_permute
+        return has_instruction and step == TRIPLE and ix.lanes * width <= SHUFFLED_BYTES
 
     def _row_word(self, step: int, lanes: int) -> IRType | None:
         """What holds rows of so many narrow elements, one in each lane, if that is integers in a register or two."""
@@ -318,12 +332,16 @@ class Array:
     def _fits_registers(self, ix: Indexing, offset: Coordinate, index: Index) -> bool:
         """Whether all that the lanes may reach are neighbours in the last dimension that fill a few registers: then
         memory is read as it lies, and no lane is fetched on its own, of which each takes a cycle."""
-        width, reach = memory_type(self.shape.type).bytes, offset.reach
-        if not ix.k.module.has_permute or width < I32.bytes or self.shape.type.is_complex or index.coordinates is None:
+        module, width, reach = ix.k.module, memory_type(self.shape.type).bytes, offset.reach
+        can_pick = (module.has_permute and width >= I32.bytes) or (module.has_short_permute and width == I32.bytes)
+        if not can_pick or self.shape.type.is_complex or index.coordinates is None:
             return False
+        most, register = (
+            (MOST_REGISTERS, REGISTER_BYTES) if module.has_permute else (MOST_SHORT_REGISTERS, SHORT_REGISTER_BYTES)
+        )
         *others, last = index.coordinates
         return (
-            0 < reach * width <= min(MOST_REGISTERS, ix.lanes // LANES_PER_REGISTER) * REGISTER_BYTES
+            0 < reach * width <= min(most, ix.lanes // LANES_PER_REGISTER) * register
             and not offset.step
             and (self.shape.layout is None or self.shape.layout.is_row_major)
             and last.vector is not None
@@ -335,7 +353,8 @@ class Array:
         """Loads all that the lanes may reach, and picks from that."""
         k, numbers, reach = ix.k, offset.vector, offset.reach
         assert numbers is not None
-        type = memory_type(self.shape.type, REGISTER_BYTES // memory_type(self.shape.type).bytes)
+        register = REGISTER_BYTES if k.module.has_permute else SHORT_REGISTER_BYTES
+        type = memory_type(self.shape.type, register // memory_type(self.shape.type).bytes)
         start, registers = self._place(k, offset.start, type.bytes), []
         for first in range(0, reach, type.lanes):
             place = k.gep(start, first, type.bytes)

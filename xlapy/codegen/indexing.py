@@ -224,10 +224,12 @@ class Indexing:
         """The index, in an array of `dims`, of the same row-major element.
 
         Groups of dimensions that cover the same elements on both sides are mapped one by one, so that coordinates that
-        do not take part in the reshape keep their steps."""
+        do not take part in the reshape keep their steps. Where lanes are scattered over others, the number of the
+        element is kept, too, which moves on with them."""
         if index.coordinates is None:
             return Index(dims, None, index.linear, index.mask)
         coordinates: list[Coordinate] = []
+        linear = index.linear
         for source, target in common_groups(index.dims, dims):
             part = [index.coordinates[dim] for dim in source]
             wide = [dim for dim in source if index.dims[dim] != 1]
@@ -236,9 +238,12 @@ class Indexing:
                 only = index.coordinates[wide[0]]
                 coordinates += [only if dim == kept[0] else self.constant(0) for dim in target]
             else:
-                linear = self.linearize(part, row_major_strides([index.dims[dim] for dim in source]))
-                coordinates += self.delinearize(linear, [dims[dim] for dim in target])
-        return Index(dims, tuple(coordinates), index.linear, index.mask)
+                number = self.linearize(part, row_major_strides([index.dims[dim] for dim in source]))
+                scattered = self.delinearize(number, [dims[dim] for dim in target])
+                if linear is None and any(coordinate.vector is not None for coordinate in scattered):
+                    linear = self.number(index)
+                coordinates += scattered
+        return Index(dims, tuple(coordinates), linear, index.mask)
 
     def masked(self, index: Index, condition: Value) -> Value:
         """The mask of `index`, further limited to `condition`."""

@@ -78,8 +78,9 @@ class Module:
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
-    `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own. Vectors
-    that repeat a float and have up to `read_constant_bytes` are read from memory by operations. `index_scales` are the
+    `has_short_permute` whether 8 lanes of 32 bits do, `has_masks` whether masks have registers of their own,
+    `has_gather` whether one instruction loads lanes from anywhere, and faster than one load for each. Vectors that
+    repeat a float and have up to `read_constant_bytes` are read from memory by operations. `index_scales` are the
     factors of an index that an address has room for, whatever is there. `libraries` are the names of those whose
     functions it calls; a module that has none to call (None) has a copy of its own of all it needs. `outlined` are
     functions that it calls, which are compiled by themselves and linked with it. If it `contracts`, sums of elements
@@ -97,6 +98,7 @@ class Module:
             has_permute=target.has_permute,
             has_short_permute=target.has_short_permute,
             has_masks=target.is_avx512,
+            has_gather=target.has_gather,
             read_constant_bytes=target.read_constant_bytes,
             index_scales=X86_SCALES if target.is_x86 else NO_SCALES,
         )
@@ -121,6 +123,7 @@ class Module:
         has_permute: bool = False,
         has_short_permute: bool = False,
         has_masks: bool = False,
+        has_gather: bool = False,
         read_constant_bytes: int = 0,
         index_scales: Set[int] = NO_SCALES,
     ) -> None:
@@ -134,6 +137,7 @@ class Module:
         self.has_permute = has_permute
         self.has_short_permute = has_short_permute
         self.has_masks = has_masks
+        self.has_gather = has_gather
         self.read_constant_bytes = read_constant_bytes
         self.index_scales = index_scales
         self._declarations: dict[str, str] = {}
@@ -271,7 +275,7 @@ def _is_of_halves(mask: int) -> bool:
 
 _LOOKED_UP = 16
 _REGISTER_BITS = 512
-_SHORT_PERMUTE = "llvm.x86.avx2.permps"
+_SHORT_PERMUTES = {True: "llvm.x86.avx2.permps", False: "llvm.x86.avx2.permd"}
 _PERMUTES = {(True, 32): "ps", (True, 64): "pd", (False, 32): "d", (False, 64): "q"}
 """What LLVM calls the permutation of floats (or integers) of so many bits."""
 
@@ -375,9 +379,10 @@ class KernelBuilder(Control):
 
     def _short_permuted(self, numbers: Value, index: Value) -> Value:
         """Of a register of 32 bytes, the lane that the lowest three bits of each index tell."""
-        self.module.declare(_SHORT_PERMUTE, numbers.type, [numbers.type, index.type])
+        symbol = _SHORT_PERMUTES[numbers.type.is_float]
+        self.module.declare(symbol, numbers.type, [numbers.type, index.type])
         arguments = f"{numbers.type.text} {numbers.text}, {index.type.text} {index.text}"
-        return self._pure(numbers.type, f"call {numbers.type.text} @{_SHORT_PERMUTE}({arguments})", numbers, index)
+        return self._pure(numbers.type, f"call {numbers.type.text} @{symbol}({arguments})", numbers, index)
 
     def _side_by_side(self, a: Value, b: Value) -> Value:
         """The lanes of both; a shuffle wants its operands equally long."""
@@ -386,7 +391,7 @@ class KernelBuilder(Control):
 
     def picked_from(self, registers: Sequence[Value], index: Value) -> Value:
         """For each lane of `index`, the element with that number among those of some whole registers side by side, of
-        32 or 64 bits each. `module.has_permute` says whether there are such instructions."""
+        32 or 64 bits each if `module.has_permute`, and of 32 bits if `module.has_short_permute`."""
         picked = self._by_registers(index, registers[0].type.lanes, lambda part: self._picked_register(registers, part))
         return self.shuffle(picked, None, range(index.type.lanes))
 
@@ -405,8 +410,11 @@ class KernelBuilder(Control):
         """The same for as many indices as there are elements in a register."""
         lanes = registers[0].type.lanes
         picked: Value | None = None
-        for first in range(0, len(registers), 2):
-            part = self._permuted_pair(registers[first], index, registers[min(first + 1, len(registers) - 1)])
+        for first in range(0, len(registers), 2 if self.module.has_permute else 1):
+            if self.module.has_permute:
+                part = self._permuted_pair(registers[first], index, registers[min(first + 1, len(registers) - 1)])
+            else:
+                part = self._short_permuted(registers[first], index)
             is_of_these = self.compare("ge", index, first * lanes)
             picked = part if picked is None else self.select(is_of_these, part, picked)
         assert picked is not None

@@ -46,6 +46,10 @@ MB come at 22 GB/s instead of 16. On a Zen 4 that makes a matrix times a vector 
 slower."""
 
 
+_CPUS_WITH_SLOW_GATHERS = frozenset({"haswell", "broadwell", "znver1", "znver2", "znver3"})
+"""An instruction that loads 8 lanes from anywhere takes longer on these than 8 loads, and LLVM does not use it."""
+
+
 class Target(Record):
     """One machine. Compared by value: equal targets run each other's code and deserve the same plans."""
 
@@ -117,6 +121,11 @@ class Target(Record):
     def has_short_permute(self) -> bool:
         """Whether kernels use registers of 32 bytes, and each lane of one, of 32 bits, can be any lane of another."""
         return self.has("avx2") and self.vector_bytes == 32
+
+    @property
+    def has_gather(self) -> bool:
+        """Whether one instruction loads lanes of 32 and 64 bits from anywhere, and that had better be used."""
+        return self.is_avx512 or (self.has("avx2") and self.cpu not in _CPUS_WITH_SLOW_GATHERS)
 
     def has(self, feature: str) -> bool:
         """Whether the instruction set extension (LLVM's name, "avx512bw") is there."""

@@ -1,4 +1,4 @@
-"""Every second element: whoever reads the others too picks them from the same vectors."""
+"""Every second or third element: whoever reads the others too picks them from the same vectors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.target import host_target
 
 
 def sums_of_pairs(element_type: str, columns: int, first: int) -> str:
@@ -39,3 +40,40 @@ def test_pairs_are_loaded_once(columns: int, first: int, loads: int) -> None:
     """Where rows consist of pairs, and windows see whole ones: else what lies beside an element may be outside."""
     code = xlapy.compile(sums_of_pairs("f32", columns, first)).llvm_ir()
     assert sum(" = load <" in line for line in code.splitlines()) == loads
+
+
+def grey(element_type: str, width: int) -> str:
+    """Pixels of three colours, each of which has a weight, as numbers that hold their sum."""
+    colours = "".join(
+        f"""s{n} = {element_type}[9,{width},1] slice(x), slice={{[0:9], [0:{width}], [{n}:{n + 1}]}}
+        r{n} = {element_type}[9,{width}] reshape(s{n})
+        c{n} = u16[9,{width}] convert(r{n})
+        k{n} = u16[] constant({weight})
+        w{n} = u16[9,{width}] broadcast(k{n}), dimensions={{}}
+        p{n} = u16[9,{width}] multiply(c{n}, w{n})
+        """
+        for n, weight in enumerate((77, 150, 29))
+    )
+    return f"""HloModule m
+      ENTRY main {{
+        x = {element_type}[9,{width},3] parameter(0)
+        {colours} a = u16[9,{width}] add(p0, p1)
+        b = u16[9,{width}] add(a, p2)
+        eight = u16[] constant(8)
+        e = u16[9,{width}] broadcast(eight), dimensions={{}}
+        ROOT s = u16[9,{width}] shift-right-logical(b, e)
+      }}"""
+
+
+@pytest.mark.parametrize("element_type", ["u8", "u16"])
+@pytest.mark.parametrize("width", [16, 40, 64, 67])
+def test_colours(element_type: str, width: int) -> None:
+    text = grey(element_type, width)
+    x = np.random.default_rng(1).integers(0, 256, (9, width, 3)).astype("u1" if element_type == "u8" else "u2")
+    np.testing.assert_array_equal(xlapy.compile(text)(x), xlapy.evaluate(text, x))
+
+
+@pytest.mark.skipif(not host_target().has_short_permute, reason="lanes are eight")
+def test_colours_are_loaded_once() -> None:
+    code = xlapy.compile(grey("u8", 64)).llvm_ir()
+    assert code.count(" = load <8 x i8>") == 3

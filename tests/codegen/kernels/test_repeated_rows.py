@@ -99,6 +99,28 @@ def test_rows_that_meet_one_number_each(element_type: str, count: int) -> None:
     check_text(text)
 
 
+@pytest.mark.parametrize("element_type", ["u8", "s8", "u16"])
+@pytest.mark.parametrize("operation", ["shift-left", "shift-right-logical", "shift-right-arithmetic"])
+def test_bits_of_a_number_are_a_row(element_type: str, operation: str) -> None:
+    """Of narrow elements more fit into a vector, of which some rows are computed together."""
+    text = f"""HloModule m
+      ENTRY main {{
+        x = {element_type}[1501] parameter(0)
+        b = {element_type}[1501,8] broadcast(x), dimensions={{0}}
+        i = {element_type}[1501,8] iota(), iota_dimension=1
+        s = {element_type}[1501,8] {operation}(b, i)
+        one = {element_type}[] constant(1)
+        ones = {element_type}[1501,8] broadcast(one), dimensions={{}}
+        ROOT a = {element_type}[1501,8] and(s, ones)
+      }}"""
+    plan, target = plan_of(text), host_target()
+    check_text(text)
+    lanes = target.lanes(8 if element_type.endswith("8") else 16)
+    if 8 % lanes:
+        assert plan is not None
+        assert plan.lanes == lanes
+
+
 def test_rows_of_rows() -> None:
     """What is the same for all of a longer row, and repeated in shorter ones."""
     text = """HloModule m

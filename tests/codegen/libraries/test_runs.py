@@ -96,6 +96,15 @@ def _piece_of(text: str) -> tuple[dict[str, int], int]:
     return dict(zip(PIECE, called.call.numbers[2:], strict=True)), called.units
 
 
+def test_nothing_is_fetched_from_behind_the_last_run_of_a_row() -> None:
+    """What lies there is no part of the row, nor of what comes next; rows that are long enough fetch their own."""
+    turn = "ENTRY e {{ x = f32[{0},512,32] parameter(0) ROOT t = f32[512,{0},32] transpose(x), dimensions={{1,0,2}} }}"
+    short, _ = _piece_of(turn.format(16))
+    long, _ = _piece_of(turn.format(64))
+    assert (short["runs"], short["ahead"]) == (16, 0)
+    assert (long["runs"], long["ahead"]) == (64, FETCHED_AHEAD // 128 * (512 * 128))
+
+
 def test_rows_that_come_from_close_together_are_copied_side_by_side() -> None:
     """64 bytes of each of four rows are four neighbouring lines of the operand."""
     piece, units = _piece_of(

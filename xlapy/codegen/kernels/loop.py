@@ -304,7 +304,10 @@ def _stays_narrow(instruction: Instruction) -> bool:
 
 
 _NARROW = frozenset(
-    {"add", "subtract", "minimum", "maximum", "and", "or", "xor", "not", "compare", "select", "convert"}
+    {
+        *("add", "subtract", "minimum", "maximum", "clamp", "and", "or", "xor", "not", "compare", "select", "convert"),
+        *("shift-left", "shift-right-logical", "shift-right-arithmetic"),
+    }
 )
 
 

@@ -137,8 +137,10 @@ def _part_of_row(count: int, run: int) -> int:
 
 
 def _ahead(run: int, level: Level) -> int:
-    """Runs that come some time later, by the steps of a level: processors follow what lies in line, not what skips."""
-    return -(-FETCHED_AHEAD // run) * level.source_step
+    """Runs that come some time later, by the steps of a level: processors follow what lies in line, not what skips.
+    Nothing behind the level, whose last run is followed by what lies beside its first one."""
+    runs = -(-FETCHED_AHEAD // run)
+    return runs * level.source_step if runs < level.count else 0
 
 
 def emit_runs(target: Target) -> Module:
