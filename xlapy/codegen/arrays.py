@@ -286,8 +286,8 @@ class Array:
         return ix.k.remainder(last.start, step) if last.step in (0, step) else None
 
     def _shuffles_columns(self, ix: Indexing, step: int) -> bool:
-        """Whether columns of rows of three narrow elements are picked out of vectors so short that one instruction picks
-        any bytes of one."""
+        """Whether columns of rows of three narrow elements are picked out of vectors that are short enough for one
+        instruction."""
         module, width = ix.k.module, memory_type(self.shape.type).bytes
         has_instruction = module.has_short_permute or module.has_permute
         return has_instruction and step == TRIPLE and ix.lanes * width <= SHUFFLED_BYTES

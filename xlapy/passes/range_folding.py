@@ -9,7 +9,8 @@ becomes
 
     b { u = f32[64,8] dynamic-update-slice(x, row, i, 0) ... }
 
-Comparisons that always have the same outcome are that; bounds that never bind are dropped. One window scattered to
+Comparisons that always have the same outcome are that; bounds that never bind are dropped; what 16 bits hold is
+computed in them (`narrow_arithmetic.py`). One window scattered to
 where it surely fits is written in place: a dynamic-update-slice, which fuses with what computes the window.
 """
 
@@ -23,6 +24,7 @@ from xlapy.passes import new
 from xlapy.passes.algebra.scatters import scatter_as_update
 from xlapy.passes.analysis.ranges import Ranges, counter_ranges, value_ranges
 from xlapy.passes.base import Pass, pinned, replace_all
+from xlapy.passes.narrow_arithmetic import in_16_bits
 from xlapy.passes.new import Value, materialize
 
 
@@ -76,4 +78,10 @@ def _placed(scatter: Instruction, known: Ranges) -> Value | None:
     return scatter_as_update(scatter, known.get) if len(scatter.operands) == 3 else None
 
 
-_RULES = {"compare": _decided, "clamp": _unbound, "remainder": _small, "scatter": _placed}
+_RULES = {
+    "compare": _decided,
+    "clamp": _unbound,
+    "remainder": _small,
+    "scatter": _placed,
+    "convert": in_16_bits,
+}

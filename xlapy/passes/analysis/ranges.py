@@ -1,6 +1,7 @@
 """Between which two numbers the elements of integers lie, as far as that is plain.
 
-Ranges begin at constants, iotas and the counters of loops, and go through arithmetic that does not wrap.
+Ranges begin at constants, iotas, the counters of loops and what is converted from fewer bits, and go through arithmetic
+that does not wrap.
 """
 
 from __future__ import annotations
@@ -94,7 +95,78 @@ RULES.register("subtract")(_of_all(lambda a, b: (a[0] - b[1], a[1] - b[0])))
 RULES.register("multiply")(_of_all(_products))
 RULES.register("negate")(_of_all(lambda a: (-a[1], -a[0])))
 RULES.register("concatenate")(_of_all(_hull))
-RULES.register("convert")(_of_all(lambda a: a))
+RULES.register("abs")(_of_all(lambda a: (max(a[0], -a[1], 0), max(-a[0], a[1]))))
+
+
+@RULES.register("convert")
+def _convert(instruction: Instruction, known: Ranges) -> Range | None:
+    """What the operand is known to be, or what it can be, if that is less than the result has room for."""
+    (operand,), type = instruction.operands, instruction.operands[0].shape.type
+    if operand in known:
+        return known[operand]
+    if type.kind == "pred":
+        return 0, 1
+    return type.integer_range if type.is_integer and type.bits < instruction.shape.type.bits else None
+
+
+@RULES.register("divide")
+def _divide(instruction: Instruction, known: Ranges) -> Range | None:
+    """Toward zero, by one number that is positive."""
+    value, divisor = (known.get(operand) for operand in instruction.operands)
+    if value is None or divisor is None or divisor[0] != divisor[1] or divisor[0] < 1:
+        return None
+    low, high = (abs(number) // divisor[0] * (1 if number > 0 else -1) for number in value)
+    return low, high
+
+
+@RULES.register("shift-left")
+def _shift_left(instruction: Instruction, known: Ranges) -> Range | None:
+    shifted = _shifted(instruction, known)
+    return None if shifted is None else (shifted[0][0] << shifted[1], shifted[0][1] << shifted[1])
+
+
+@RULES.register("shift-right-arithmetic")
+def _shift_right_arithmetic(instruction: Instruction, known: Ranges) -> Range | None:
+    shifted = _shifted(instruction, known)
+    if shifted is None or not instruction.shape.type.is_signed:
+        return None
+    return shifted[0][0] >> shifted[1], shifted[0][1] >> shifted[1]
+
+
+@RULES.register("shift-right-logical")
+def _shift_right_logical(instruction: Instruction, known: Ranges) -> Range | None:
+    """The sign is a bit like others."""
+    shifted = _shifted(instruction, known)
+    if shifted is None or shifted[0][0] < 0:
+        return None
+    return shifted[0][0] >> shifted[1], shifted[0][1] >> shifted[1]
+
+
+def _shifted(instruction: Instruction, known: Ranges) -> tuple[Range, int] | None:
+    """What is shifted, and by how many bits, if that is one number and leaves some."""
+    value, amount = (known.get(operand) for operand in instruction.operands)
+    if value is None or amount is None or amount[0] != amount[1]:
+        return None
+    return (value, amount[0]) if 0 <= amount[0] < instruction.shape.type.bits else None
+
+
+@RULES.register("and")
+def _and(instruction: Instruction, known: Ranges) -> Range | None:
+    """No more than what is not negative, whatever the other one is."""
+    if not instruction.shape.type.is_integer:
+        return None
+    ranges = [known.get(operand) for operand in instruction.operands]
+    limits = [one[1] for one in ranges if one is not None and one[0] >= 0]
+    return (0, min(limits)) if limits else None
+
+
+@RULES.register("or", "xor")
+def _or(instruction: Instruction, known: Ranges) -> Range | None:
+    """No bit that neither has, of numbers that are not negative."""
+    ranges = [known.get(operand) for operand in instruction.operands]
+    if not instruction.shape.type.is_integer or any(one is None or one[0] < 0 for one in ranges):
+        return None
+    return 0, (1 << max(one[1] for one in ranges if one is not None).bit_length()) - 1
 
 
 @RULES.register("maximum")

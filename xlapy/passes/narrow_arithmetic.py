@@ -1,0 +1,105 @@
+"""Integers that are computed in more bits than they have: as pixels are, whose sums and products fit 16.
+
+    w = s32[720,1280] convert(u8[720,1280] x)
+    p = s32[720,1280] multiply(w, 150)                    becomes    w = u16[720,1280] convert(x)
+    s = s32[720,1280] shift-right-arithmetic(p, 8)                   p = u16[720,1280] multiply(w, 150) ...
+    y = u8[720,1280] convert(s)
+
+Twice as many fit into a vector. That is so where each number on the way, by its range (`analysis/ranges.py`), is one of
+the narrower type, and nobody else needs what is computed.
+"""
+
+from __future__ import annotations
+
+from xlapy.hlo.element_types import S16, U16, ElementType
+from xlapy.hlo.graph import Instruction
+from xlapy.passes import new
+from xlapy.passes.analysis.ranges import Ranges
+from xlapy.passes.new import Value
+
+LEAST_ELEMENTS = 64
+MOST_COMPUTED = 64  # instructions that are looked at
+
+_MOVED = frozenset({"broadcast", "reshape", "slice", "transpose", "reverse"})
+_COMPUTED = frozenset(
+    {
+        *("add", "subtract", "multiply", "divide", "remainder", "negate", "abs"),
+        *("minimum", "maximum", "clamp", "and", "or", "xor"),
+        *("shift-left", "shift-right-logical", "shift-right-arithmetic"),
+    }
+)
+"""Ops whose result does not depend on how many bits there are, if these hold what is computed."""
+
+
+def in_16_bits(convert: Instruction, known: Ranges) -> Value | None:
+    """convert(f(convert(x))) of narrow integers, with f computed in 16 bits instead of more"""
+    (wide,), target = convert.operands, convert.shape.type
+    if not (wide.shape.type.is_integer and target.is_integer and target.bits <= S16.bits < wide.shape.type.bits):
+        return None
+    if convert.shape.size < LEAST_ELEMENTS:
+        return None
+    computed = _computed(wide, convert, known)
+    if computed is None or not any(i.opcode in _COMPUTED for i in computed):
+        return None
+    ranges = [known[instruction] for instruction in computed]
+    limits = min(low for low, _ in ranges), max(high for _, high in ranges)
+    type = next((type for type in (U16, S16) if type.holds(*limits)), None)
+    if type is None:
+        return None
+    made: dict[Instruction, Value] = {}
+    for instruction in computed:
+        made[instruction] = _made(
+            instruction, known[instruction][0], type, [made.get(i, i) for i in instruction.operands]
+        )
+    return new.converted(made[wide], target)
+
+
+def _made(instruction: Instruction, number: int, type: ElementType, operands: list[Value]) -> Value:
+    """The same in another type, of operands that are; of a constant, its number."""
+    shape, opcode = instruction.shape.with_type(type), instruction.opcode
+    if opcode == "constant":
+        return new.filled(number, shape)
+    if opcode == "convert":
+        return new.converted(operands[0], type)
+    if opcode == "abs" and type is U16:
+        return operands[0]
+    if opcode == "shift-right-arithmetic" and type is U16:
+        opcode = "shift-right-logical"
+    stated = shape if instruction.spec.takes_result else None
+    return new.op(opcode, operands, shape=stated, **instruction.attributes)
+
+
+def _computed(root: Instruction, user: Instruction, known: Ranges) -> list[Instruction] | None:
+    """What `root` is made of, operands first, down to numbers and to what is converted from narrow integers; None if
+    something else is among that, or is needed elsewhere."""
+    order: dict[Instruction, None] = {}
+    seen: set[Instruction] = set()
+    stack = [root]
+    while stack:
+        instruction = stack[-1]
+        if instruction in seen:
+            order[stack.pop()] = None
+            continue
+        seen.add(instruction)
+        if instruction not in known or len(seen) > MOST_COMPUTED:
+            return None
+        if not _is_leaf(instruction):
+            if instruction.opcode not in _MOVED and instruction.opcode not in _COMPUTED:
+                return None
+            stack.extend(instruction.operands)
+    owned = {*order, user}
+    shared = (i for i in order if not _is_leaf(i) and not _is_number(i) and not owned.issuperset(i.users))
+    return None if any(shared) else [*order]
+
+
+def _is_leaf(instruction: Instruction) -> bool:
+    if instruction.opcode == "constant":
+        return instruction.shape.is_scalar
+    if instruction.opcode != "convert":
+        return False
+    source = instruction.operands[0].shape.type
+    return source.kind == "pred" or (source.is_integer and source.bits <= S16.bits)
+
+
+def _is_number(instruction: Instruction) -> bool:
+    return instruction.opcode == "broadcast" and instruction.operands[0].opcode == "constant"
