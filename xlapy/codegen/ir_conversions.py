@@ -150,6 +150,16 @@ class Conversions(Emitter):
         text = f"shufflevector {a.type.text} {a.text}, {a.type.text} {other}, <{len(lanes)} x i32> <{mask}>"
         return self._pure(type, text, *((a,) if b is None else (a, b)))
 
+    def sum_of_lanes(self, value: Value) -> Value:
+        """Of integers."""
+        if value.type.lanes == 1:
+            return value
+        symbol = f"llvm.vector.reduce.add.{value.type.suffix}"
+        self.module.declare(symbol, value.type.element, [value.type])
+        return self._pure(
+            value.type.element, f"call {value.type.element.text} @{symbol}({value.type.text} {value.text})", value
+        )
+
     def horizontal(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
         """Combines all lanes into a scalar, the upper half with the lower half until one is left."""
         while value.type.lanes > 1:

@@ -10,6 +10,7 @@ import pytest
 
 import xlapy
 from tests.support.native import assert_same_bits
+from xlapy.codegen.target import host_target
 
 SIZES = (1, 7, 16, 33, 100, 257, 1000)
 
@@ -64,3 +65,30 @@ def test_short_rows_of_groups_are_folded_whole(columns: int) -> None:
     found = xlapy.compile(jax.jit(program).lower(x).as_text())(x)
     for one, other in zip(found, (x.sum(1), x.max(1), x.argmin(1), (2 * x + 1).sum(1)), strict=True):
         assert (one == other).all()
+
+
+@pytest.mark.parametrize("kind", ["s8", "u8", "s16", "u32", "s64", "u4", "s4"])
+def test_sums_of_integers(kind: str) -> None:
+    """They wrap, be they sums of all lanes at once."""
+    for size in SIZES:
+        text = program(kind, "add", size, "3")
+        dtype = xlapy.hlo.parse(text).entry.parameters[0].shape.type.dtype
+        x = np.random.default_rng(size).integers(-99, 99, (40, size)).astype(np.int8).view(np.uint8).astype(dtype)
+        np.testing.assert_array_equal(xlapy.compile(text)(x), xlapy.evaluate(text, x))
+
+
+@pytest.mark.skipif(not host_target().is_x86, reason="the instruction is x86's")
+@pytest.mark.parametrize("wide", ["s32", "u64"])
+def test_bytes_are_summed_by_one_instruction(wide: str) -> None:
+    text = f"""HloModule m
+      fold {{ a = {wide}[] parameter(0)
+        b = {wide}[] parameter(1)
+        ROOT r = {wide}[] add(a, b) }}
+      ENTRY e {{ x = u8[500,8] parameter(0)
+        w = {wide}[500,8] convert(x)
+        i = {wide}[] constant(0)
+        ROOT r = {wide}[500] reduce(w, i), dimensions={{1}}, to_apply=fold }}"""
+    x = np.random.default_rng(0).integers(0, 256, (500, 8)).astype(np.uint8)
+    compiled = xlapy.compile(text)
+    np.testing.assert_array_equal(compiled(x), xlapy.evaluate(text, x))
+    assert "psadbw" in compiled.assembly()

@@ -42,7 +42,12 @@ class Folding:
     def finish(self, init: Element, state: Sequence[Element], rest: Sequence[Element]) -> Element:
         """All of a state of vectors, and of one of a single running value and a single lane, folded into `init`."""
         total = self._together(state, self.combine)
-        return self.combine(init, self.combine(_across_lanes(self._k, self.combine, total), rest[0]))
+        return self.combine(init, self.combine(self._of_lanes(total), rest[0]))
+
+    def _of_lanes(self, total: Element) -> Element:
+        """All lanes as one. LLVM knows an instruction for sums of bytes, whatever they were converted to."""
+        is_sum = self._combiner.opcode == "add" and self._combiner.shape.type.is_integer
+        return self._k.sum_of_lanes(only(total)) if is_sum else _across_lanes(self._k, self.combine, total)
 
     def combine(self, a: Element, b: Element) -> Element:
         return emit_element(self._k, self._combiner, [a, b], unrounded=True)
