@@ -428,6 +428,24 @@ def test_strided_reads_end_with_the_last_element() -> None:
         assert_array_equal(got, -x[:, ::step])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16"])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 6), (96, 4), (128, 3), (32, 12)])
+def test_strided_reads_of_what_is_cut_into_other_rows_end_there(rows: int, columns: int, dtype: str) -> None:
+    """Which column lanes read does not follow from where the first of them begins, if these lie in several rows."""
+    x, scale = read_only(numbers((rows, columns), dtype)), numbers((2,), dtype)
+    whole, size = x.reshape(2, -1), x.size // 2
+    choices = [(first, step) for step in (2, 3) for first in range(step)]
+    b = xlapy.XlaBuilder("cut")
+    p, q = ops.Parameter(b, 0, xlapy.Shape.of(x)), ops.Parameter(b, 1, xlapy.Shape.of(scale))
+    results = []
+    for first, step in choices:
+        part = ops.Slice(ops.Reshape(p, [2, size]), (0, first), (2, size), (1, step))
+        results.append(part * ops.BroadcastInDim(q, [2, len(range(first, size, step))], [0]))
+    executable = xlapy.compile(b.build(ops.Tuple(b, results)), CHECKED)
+    for got, (first, step) in zip(executable(x, scale), choices, strict=True):
+        assert_array_equal(got, whole[:, first::step] * scale[:, None])
+
+
 CHOSEN = np.arange(3 * 97).reshape(3, 97) % 3 == 0
 MOVES: dict[str, Build] = {
     "reverse": lambda b, x, v: ops.Rev(x, [1]),

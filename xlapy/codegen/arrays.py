@@ -281,6 +281,8 @@ class Array:
         elif step != PAIR and not (ix.k.module.has_permute and ix.lanes * width <= REGISTER_BYTES):
             return None
         last = index.coordinates[-1]
+        if last.vector is not None:
+            return None
         if last.is_uniform and (dims[-1] != step or not 0 <= (last.start.constant or 0) < step):
             return None
         return ix.k.remainder(last.start, step) if last.step in (0, step) else None
