@@ -91,6 +91,38 @@ def test_signs_of_zero_are_told_apart() -> None:
     assert number_of(zero) == 0
 
 
+ASKED = {"0": 0, "-0": -0.0, "1": 1, "-1": -1, "0.5": 0.5}
+
+
+@pytest.mark.parametrize(("number", "likely"), [*((number, number) for number in ASKED), ("7", "0.5")])
+def test_laws_that_ask_for_a_number_are_tried_for_that_one(number: str, likely: str) -> None:
+    """All that are not usual may be any of these, and complex ones any at all."""
+    book = LawBook()
+    for name, asked in ASKED.items():
+
+        def rewrite(x: Instruction) -> Value:
+            """x * number -> x"""
+            return x
+
+        rewrite.__name__ = name
+        book.law(P.multiply(x, P.number(asked)))(rewrite)
+
+    @book.law(P.multiply(x, P.number(c)))
+    def any_number(x: Instruction, c: float) -> None:
+        """x * number -> what it is"""
+
+    @book.law(P.multiply(x, y))
+    def anything(x: Instruction, y: Instruction) -> None:
+        """x * y -> nothing"""
+
+    def tried(program: str) -> list[str]:
+        return [law.name for law in book.candidates(root_of(program))]
+
+    assert tried(PROGRAM.replace("constant(2)", f"constant({number})")) == [likely, "any-number", "anything"]
+    assert tried(PROGRAM.replace("constant(2)", "parameter(2)")) == ["anything"]
+    assert tried(PROGRAM.replace("f32", "c64").replace("constant(2)", "constant((1,0))"))[: len(ASKED)] == [*ASKED]
+
+
 def test_laws_that_undo_each_other_are_named() -> None:
     book = LawBook()
 

@@ -127,8 +127,8 @@ def match(pattern: Pattern, instruction: Instruction) -> Bindings | None:
 
 
 def may_match(pattern: OpPattern, operands: Sequence[str], are_same: bool) -> bool:
-    """Whether an instruction of the op of `pattern` can match whose first operands are of these ops, and two operands
-    that `are_same` or not."""
+    """Whether an instruction of the op of `pattern` can match whose first operands are of these kinds (see `kind_of`),
+    and two operands that `are_same` or not."""
     if not are_same and len(operands) == 2 and _asks_for_same(pattern.operands):
         return False
     if all(map(_looks_like, pattern.operands, operands)):
@@ -136,16 +136,44 @@ def may_match(pattern: OpPattern, operands: Sequence[str], are_same: bool) -> bo
     return Trait.COMMUTATIVE in pattern.spec.traits and all(map(_looks_like, pattern.operands, operands[::-1]))
 
 
+def kind_of(operand: Instruction) -> str:
+    """The op of an operand, and behind it, if that is a number, which of those it is that patterns ask for most."""
+    if operand.opcode not in NUMBERS:
+        return operand.opcode
+    number = number_of(operand)
+    return operand.opcode if number is None else f"{operand.opcode} {_spelled(number)}"
+
+
+def asks_for_number(pattern: Pattern | Rest) -> bool:
+    """Whether a pattern wants a number itself, whatever it asks of the operands of others."""
+    return asks_for_number(pattern.pattern) if isinstance(pattern, Bound) else isinstance(pattern, Number)
+
+
+def _spelled(number: Any) -> str:
+    """A number in a word of its own, if it is usual."""
+    return _COMPLEX if np.iscomplexobj(number) else _USUAL.get((float(number), _sign(number)), _UNUSUAL)
+
+
+_COMPLEX, _UNUSUAL = "complex", "real"
+_USUAL = {(0.0, 1.0): "0", (0.0, -1.0): "-0", (1.0, 1.0): "1", (-1.0, -1.0): "-1"}
+"""By value and sign."""
+
+
 def _asks_for_same(patterns: Sequence[Pattern | Rest]) -> bool:
     return len(patterns) == 2 and isinstance(patterns[0], Variable) and patterns[0] == patterns[1]
 
 
-def _looks_like(pattern: Pattern | Rest, opcode: str) -> bool:
+def _looks_like(pattern: Pattern | Rest, kind: str) -> bool:
     if isinstance(pattern, Bound):
-        return _looks_like(pattern.pattern, opcode)
+        return _looks_like(pattern.pattern, kind)
+    opcode, _, number = kind.partition(" ")
     if isinstance(pattern, OpPattern):
         return opcode == pattern.spec.name
-    return not isinstance(pattern, Number) or opcode in NUMBERS
+    if not isinstance(pattern, Number):
+        return True
+    if not number or pattern.value is None or isinstance(pattern.value, Variable):
+        return bool(number)
+    return number in (_COMPLEX, _spelled(pattern.value))
 
 
 def _match(pattern: Pattern, instruction: Instruction, bindings: Bindings) -> Ways:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.patterns import Bindings, OpPattern, match, may_match
+from xlapy.hlo.patterns import Bindings, OpPattern, asks_for_number, kind_of, match, may_match
 from xlapy.passes.base import ComputationPass, pinned
 from xlapy.passes.new import Value, materialize
 from xlapy.support.errors import ArgumentError, InternalError
@@ -99,6 +99,7 @@ class LawBook:
     def __init__(self) -> None:
         self._laws: dict[str, Law] = {}
         self._by_opcode: dict[str, list[Law]] = {}
+        self._asking_for_numbers: set[str] = set()
         self._candidates: dict[tuple[object, ...], tuple[Law, ...]] = {}
 
     def law(
@@ -117,6 +118,8 @@ class LawBook:
                 law = Law(name, family, pattern, when, rewrite, wanted, exactness)
                 self._laws[name] = law
                 self._by_opcode.setdefault(pattern.spec.name, []).append(law)
+                if any(map(asks_for_number, pattern.operands)):
+                    self._asking_for_numbers.add(pattern.spec.name)
             self._candidates.clear()
             return rewrite
 
@@ -129,6 +132,7 @@ class LawBook:
             self._laws[name] = law
         for opcode, laws in other._by_opcode.items():
             self._by_opcode.setdefault(opcode, []).extend(laws)
+        self._asking_for_numbers |= other._asking_for_numbers
         self._candidates.clear()
 
     def _refuse_taken(self, name: str, rewrite: Rewrite) -> None:
@@ -140,17 +144,23 @@ class LawBook:
             )
 
     def candidates(self, instruction: Instruction) -> tuple[Law, ...]:
-        """The laws whose patterns ask for nothing else than the ops of the instruction and of its first operands, and
-        whether two operands are one.
+        """The laws whose patterns ask for nothing else than the ops of the instruction and of its first operands, which
+        numbers these are, and whether two operands are one.
 
         Nearly every instruction has none; what ops go together is remembered, as there are few such combinations."""
+        opcode = instruction.opcode
+        laws = self._by_opcode.get(opcode)
+        if laws is None:
+            return ()
         first = instruction.operands[:_OPERANDS_LOOKED_AT]
-        operands = [operand.opcode for operand in first]
+        if opcode in self._asking_for_numbers:
+            operands = [kind_of(operand) for operand in first]
+        else:
+            operands = [operand.opcode for operand in first]
         are_same = len(first) == 2 and first[0] is first[1]
-        key = (are_same, instruction.opcode, *operands)
+        key = (are_same, opcode, *operands)
         found = self._candidates.get(key)
         if found is None:
-            laws = self._by_opcode.get(instruction.opcode, ())
             found = self._candidates[key] = tuple(law for law in laws if may_match(law.pattern, operands, are_same))
         return found
 
