@@ -39,6 +39,21 @@ def test_products_in_loops_become_sums_for_those_that_want_it(is_wanted: bool) -
     assert ("imul" in assembly) is not is_wanted
 
 
+def test_what_llvm_shall_not_optimize_does_not_wait_for_the_switch() -> None:
+    """It would be the same: LLVM looks for nothing there."""
+    untouched = DIAGONAL.replace("i64 %stride)", "i64 %stride) noinline optnone ")
+    with strength_reduction(on=True):
+        assert emit_object(untouched, host_target(), reduces_strength=False)
+        one_of_two = f"{untouched}{DIAGONAL.replace('@diagonal', '@other')}"
+        thread = threading.Thread(
+            target=emit_object, args=(one_of_two, host_target()), kwargs={"reduces_strength": False}
+        )
+        thread.start()
+        thread.join(0.05)
+        assert thread.is_alive()
+    thread.join()
+
+
 def test_emissions_of_both_kinds_at_once_come_out_as_alone() -> None:
     emissions = [partial(emit_object, DIAGONAL, host_target(), reduces_strength=i % 3 == 0) for i in range(24)]
     assert side_by_side(emissions, 6) == [emit() for emit in emissions]

@@ -76,9 +76,18 @@ def _emission(
     with (
         _backend(target, codegen_level) as backend,
         _optimized_module(ir_text, backend, optimization) as module,
-        strength_reduction(on=reduces_strength) if codegen_level else nullcontext(),  # 0 has no such pass
+        strength_reduction(on=reduces_strength) if codegen_level and _is_optimized(ir_text) else nullcontext(),
     ):
         yield backend.machine, module
+
+
+def _is_optimized(ir_text: str) -> bool:
+    """Whether a function in it is worked on by LLVM's passes (above level 0), so that it matters which there are."""
+    return ir_text.count("\ndefine ") + ir_text.startswith("define ") > ir_text.count(_UNTOUCHED)
+
+
+_UNTOUCHED = " optnone "
+"""The attribute of functions that are left as they are written."""
 
 
 @dataclass(frozen=True)
