@@ -65,6 +65,8 @@ class Emitter:
         self.bits: dict[str, tuple[str, Value]] = {}  # values that are only moved: their narrower type, and its bits
         self.ranges: dict[str, Range] = {}  # what is known of values
         self.products: dict[str, tuple[Value, Value]] = {}  # what values are products of that sums may take in
+        self._made: dict[tuple[str, ...], Value] = {}  # results of operations on integers, by these and their operands
+        self._moves: dict[tuple[str, str, int, int], Value] = {}  # pointers that were moved, behind which barrier
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
         self._terms: dict[str, tuple[str, Value, Value]] = {}  # of what sums and products are made
         self._parts: dict[str, tuple[Value, Value] | None] = {}  # what changes less often, and what changes in a loop
@@ -308,6 +310,11 @@ class Emitter:
     def _close_scope(self) -> None:
         self._scopes.pop()
         self._scope = self._scopes[-1]
+
+    def _is_open(self, scope: Scope) -> bool:
+        """Whether control is in a scope, so that its values are there."""
+        scopes, depth = self._scopes, scope.depth
+        return depth < len(scopes) and scopes[depth] is scope
 
     def _as_index(self, operand: Operand) -> Value:
         return operand if isinstance(operand, Value) else self.const(I64, operand)

@@ -26,6 +26,13 @@ class Memory(Arithmetic):
     def gep(self, pointer: Value, index: Operand, element_bytes: int = 1) -> Value:
         """`pointer` moved by `index` elements; a vector of indices gives a vector of pointers."""
         index = self._as_index(index)
+        key = (pointer.text, index.text, element_bytes, self._scope.barrier)
+        made = self._moves.get(key)
+        if made is None or not self._is_open(made.scope):
+            made = self._moves[key] = self._new_place(pointer, index, element_bytes)
+        return made
+
+    def _new_place(self, pointer: Value, index: Value, element_bytes: int) -> Value:
         if self.hoists_addresses and index.type is I64:
             outer, index = self._split(index)
             if outer is not None:
