@@ -128,6 +128,30 @@ def test_what_is_a_small_part_of_the_program_is_light() -> None:
     assert not is_light(program(f"{alone}  {rest}".replace("3000,5000", "3000,50")))
 
 
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_folds_of_columns_that_are_a_small_part_have_less_code(type: str) -> None:
+    """Fewer of them run side by side, in the same order. (Of an odd number, the last ones overlap others.)"""
+    alone = f"""x = {type}[40,1501] parameter(0)  v = {type}[1501] parameter(1)  z = {type}[] constant(0)
+        b = {type}[40,1501] broadcast(v), dimensions={{1}}  d = {type}[40,1501] subtract(x, b)
+        y = {type}[40,1501] multiply(d, x)
+        r = {type}[1501] reduce(y, z), dimensions={{0}}, to_apply={"sum" if type == "f32" else "doubles"}"""
+    rest = "w = f32[3000,3000] parameter(2)  n = f32[3000,3000] multiply(w, w)  ROOT t = tuple(r, n)"
+    brief, usual = map(xlapy.compile, (program(f"{alone}  {rest}"), program(alone.replace("r =", "ROOT r ="))))
+    less, more = (fold_of(executable).count("fadd") for executable in (brief, usual))
+    assert 2 * less <= more
+    generator = np.random.default_rng(2)
+    x, v = (generator.standard_normal(dims).astype("f4" if type == "f32" else "f8") for dims in ((40, 1501), 1501))
+    assert np.array_equal(brief(x, v, np.ones((3000, 3000), np.float32))[0], usual(x, v))
+
+
+def fold_of(executable: xlapy.Executable) -> str:
+    """The kernel that adds and subtracts."""
+    code = "".join(executable._compiled.program.llvm_modules)
+    kernels = re.findall(r"^define void @kernel\.\d+\.\w+\(.*?^}", code, re.MULTILINE | re.DOTALL)
+    (fold,) = (kernel for kernel in kernels if "fsub" in kernel)
+    return str(fold)
+
+
 def test_what_is_a_small_part_beside_a_product_is_light() -> None:
     """Products count by what they compute, not by what they move."""
     rest = """a = f32[{rows},900] parameter(1)  b = f32[900,900] parameter(2)

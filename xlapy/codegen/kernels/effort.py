@@ -24,6 +24,7 @@ from xlapy.hlo.shape import Shape
 
 LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
 LEAST_PARTS = 24  # of a program's work: of less than one of so many, what the passes save is no hundredth of the whole
+LEAST_PARTS_MOVED = 64  # for each element that the kernel moves: memory takes several times as long as an operation
 PRODUCTS = frozenset({"dot", "convolution"})
 FLOPS_OF_PRODUCT = 2  # for each number that is multiplied and added
 FLOPS_OF_STEP = 4  # of products, at their best, in the time of another operation: most take longer
@@ -118,6 +119,13 @@ def is_small(instruction: Instruction, target: Target, whole: Callable[[], float
     if _has_masks(instruction) and any(map(_moves, insides)):
         return _moved_bytes(instruction) > target.l2_bytes and work <= whole() / LEAST_PARTS
     return work <= LIGHT_WORK or work <= whole() / LEAST_PARTS
+
+
+def is_small_part(instruction: Instruction, target: Target, whole: Callable[[], float]) -> bool:
+    """Whether a kernel is so small a part of the `whole` work around it that one with less code would not be noticed
+    that takes half as long again: it moves little besides."""
+    moved = sum(leaf.size for value in (*instruction.operands, instruction) for leaf in _leaves(value))
+    return LEAST_PARTS_MOVED * moved <= whole() and is_small(instruction, target, whole)
 
 
 def work_in(computation: Computation) -> float:

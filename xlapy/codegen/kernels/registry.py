@@ -17,7 +17,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
-from xlapy.codegen.kernels.effort import is_bound_by_memory, is_broken_up, is_mostly_one_function, is_plain, is_small
+from xlapy.codegen.kernels.effort import (
+    is_bound_by_memory,
+    is_broken_up,
+    is_mostly_one_function,
+    is_plain,
+    is_small,
+    is_small_part,
+)
 from xlapy.codegen.kernels.makers import KERNELS, Kernel, Situation, aligned, fold_to_finish, loop_of, runs_as_loop
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.depthwise_gradient import scratch_of_convolution
@@ -47,6 +54,8 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     if kernel.is_quick or isinstance(kernel.body, LibraryCall):
         return kernel
     target = situation.target
+    if kernel.brief is not None and situation.runs_once and is_small_part(instruction, target, situation.whole_work):
+        return kernel.brief()
     is_small_here = situation.runs_once and is_small(instruction, target, situation.whole_work)
     finds_nothing = (
         kernel.is_plain

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_fold
-from xlapy.codegen.kernels.reduce import bytes_of_arrays, emit_reduce, plan_reduce
+from xlapy.codegen.kernels.reduce import ReducePlan, bytes_of_arrays, emit_reduce, narrowed, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.libraries.fold import call_of_reduce
@@ -30,7 +31,13 @@ def _reduce_kernel(
 ) -> Kernel:
     known = frozenset(operands)
     plan = plan_reduce(reduce, roots, known.__contains__, bytes_of_arrays(known), situation.target)
+    kernel, narrow = _planned_kernel(plan, operands), narrowed(plan)
+    if narrow is None:
+        return kernel
+    return replace(kernel, brief=lambda: replace(_planned_kernel(narrow, operands), is_small=True))
 
+
+def _planned_kernel(plan: ReducePlan, operands: Sequence[Instruction]) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_reduce(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
