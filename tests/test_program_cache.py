@@ -79,6 +79,19 @@ def test_texts_of_a_program_from_the_cache_are_made_again(folder: Path) -> None:
     assert second.hlo_text() == first.hlo_text() and second.llvm_ir() == first.llvm_ir()
 
 
+def test_a_module_that_is_given_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read from text for one compilation need not; the program is the same."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    donor = SORTED.replace("HloModule sorted", "HloModule sorted, input_output_alias={ {}: (0, {}, may-alias) }")
+    module = xlapy.hlo.parse(donor)
+    before = module.to_text(long=True)
+    given, read = xlapy.compile(module), xlapy.compile(donor)
+    assert module.to_text(long=True) == before
+    assert given.hlo_text() == read.hlo_text() and given.llvm_ir() == read.llvm_ir()
+    assert given.compile_stats().instructions == read.compile_stats().instructions == module.instruction_count
+    assert given.memory_analysis() == read.memory_analysis()
+
+
 def test_another_process_loads_it(folder: Path) -> None:
     xlapy.compile(SOURCE)
     script = f"import xlapy; print(xlapy.compile({SOURCE!r}).compile_stats().cached)"

@@ -153,7 +153,7 @@ def compile(source: Source, options: CompileOptions | None = None, **unknown: Ne
     if unknown or not isinstance(chosen, CompileOptions):
         raise ArgumentError(_wrong_options(chosen, unknown))
     if isinstance(source, str) and "?" not in source:
-        return Executable(compile_cached(source, lambda: _static(load(source)), chosen), chosen)
+        return Executable(compile_cached(source, lambda: _static(load(source)), chosen, is_own=True), chosen)
     module = load(source)
     if late("xlapy.hlo.specialize").has_open_parameters(module):
         dynamic: Executable = late("xlapy.specialized").DynamicExecutable(

@@ -22,6 +22,7 @@ from xlapy.hlo.donation import possible_donations
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.nesting import check_copies, check_nesting
 from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.shape import Signature
 from xlapy.hlo.structure import structure
 from xlapy.hlo.verifier import verify, verify_processes
 from xlapy.native import object_cache
@@ -59,22 +60,26 @@ class Lowered:
 
 
 @paused_collection()
-def compile_module(source: HloModule, options: CompileOptions, target: Target | None = None) -> Compiled:
-    """Compiles a module for `target`, or else for this machine. The module is verified and left as it is."""
+def compile_module(
+    source: HloModule, options: CompileOptions, target: Target | None = None, *, is_own: bool = False
+) -> Compiled:
+    """Compiles a module for `target`, or else for this machine. The module is verified and left as it is, unless it
+    `is_own`, which nobody else has."""
     began = time.perf_counter()
+    signature, instructions = source.signature, source.instruction_count
     around = environment()
     timings = Timings()
-    lowered = lower(source, options, target or host_target(), watch_of(options, around), timings)
+    lowered = lower(source, options, target or host_target(), watch_of(options, around), timings, is_own=is_own)
     _dump(lowered.emitted, around)
     passed = time.perf_counter()
-    program = finish(source, lowered, around)
+    program = finish(signature, lowered, around)
     ended = time.perf_counter()
     timings.add("llvm", ended - passed)
     if around.time_passes:
         sys.stderr.write(f"{source.name}:\n{timings.table()}\n")
     cost = cost_analysis(lowered.module)
     stats = CompileStats(
-        instructions=source.instruction_count,
+        instructions=instructions,
         kernels=lowered.emitted.kernel_count,
         fusions=sum(instruction.opcode == "fusion" for instruction in lowered.module.instructions()),
         arena_bytes=lowered.plan.arena_bytes,
@@ -109,14 +114,16 @@ def lower(
     timings: Timings,
     *,
     counting: bool = False,
+    is_own: bool = False,
 ) -> Lowered:
     """Everything before LLVM; `timings` gets the time of each part. A `counting` program keeps the time of each of its
-    kernels."""
+    kernels. A module that `is_own`, which nobody else has, is changed; others are copied."""
     with timings.measure("verify"):
         verify(source)
         check_nesting(source)
         check_copies(source)
-        module = source.clone()
+        donations = possible_donations(source)
+        module = source if is_own else source.clone()
     _set_grid(module, options)
     verify_processes(module, module.config.num_replicas, module.config.num_partitions)
     pipeline_options = PipelineOptions(
@@ -133,7 +140,6 @@ def lower(
     report = pipeline.run(module)
     for run in report.runs:
         timings.add(run.name, run.seconds)
-    donations = possible_donations(source)
     with timings.measure("schedule"):
         order = schedule(module, donations)
     if watch.allows(JOINT_RUNS, report.optional_changes):
@@ -161,9 +167,8 @@ def scratch_for(target: Target) -> Callable[[Instruction, FunctionPlans], int]:
     return lambda instruction, functions: scratch_bytes(instruction, target, functions)
 
 
-def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
-    """The rest: object code, which is looked up on disk first."""
-    signature = source.signature
+def finish(signature: Signature, lowered: Lowered, around: Environment) -> Program:
+    """The rest: object code, which is looked up on disk first. Callers see the `signature` that was given."""
     compile_ir = _object_compiler(lowered.target, around)
     code_of = partial(outlined_code, target=lowered.target, cache=object_cache(around))
     return compile_program(

@@ -118,7 +118,7 @@ def compile_counting(compiled: Compiled, options: CompileOptions) -> CountingPro
     around = environment()
     watch = replace(watch_of(options, around), dump=None)
     lowered = lower(source, options, compiled.target, watch, Timings(), counting=True)
-    program = finish(source, lowered, around)
+    program = finish(source.signature, lowered, around)
     assert lowered.emitted.counters is not None
     return CountingProgram(
         Compiled(program, compiled.make_stats, compiled.target), tuple(lowered.emitted.steps), lowered.emitted.counters

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from xlapy_runtime.program import Texts
 
 
-def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
-    """Compiles what `load` returns, unless the cache knows the program of `key`, which determines the module.
+def compile_cached(
+    key: str, load: Callable[[], HloModule], options: CompileOptions, *, is_own: bool = False
+) -> Compiled:
+    """Compiles what `load` returns, unless the cache knows the program of `key`, which determines the module. What it
+    returns is left as it is, unless it `is_own`: made for this.
 
     A program is cached whole, without its texts: passes, emission and LLVM are skipped, and with text as the key, even
     reading it. Who asks for texts of a program from the cache has it compiled again."""
@@ -39,12 +42,12 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     found = None if observed else kept.get_with_supplement(_PROGRAM_KIND, full_key, room)
     if found is not None:
         try:
-            program, read_facts = load_program(found, partial(_texts, load, options))
+            program, read_facts = load_program(found, partial(_texts, load, options, is_own))
             elapsed = time.perf_counter() - began
             return Compiled(program, partial(_stats_of, read_facts, elapsed), source=load, shared=room.taken)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
-    compiled = _compile(load, options)
+    compiled = _compile(load, options, is_own)
     program = compiled.program
     if kept.is_on:
         facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
@@ -52,9 +55,9 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     return replaced(compiled, source=load)
 
 
-def _compile(load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
+def _compile(load: Callable[[], HloModule], options: CompileOptions, is_own: bool) -> Compiled:
     compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
-    return compile_module(load(), options, host_target())
+    return compile_module(load(), options, host_target(), is_own=is_own)
 
 
 def _stats_of(read_facts: Callable[[], dict[str, Any]], seconds: float) -> CompileStats:
@@ -62,9 +65,9 @@ def _stats_of(read_facts: Callable[[], dict[str, Any]], seconds: float) -> Compi
     return CompileStats(**{**read_facts(), "compile_ms": seconds * 1e3, "cached": True})
 
 
-def _texts(load: Callable[[], HloModule], options: CompileOptions) -> Texts:
+def _texts(load: Callable[[], HloModule], options: CompileOptions, is_own: bool) -> Texts:
     """What a program from the cache was made of: what it would be made of now."""
-    return _compile(load, options).program.texts()
+    return _compile(load, options, is_own).program.texts()
 
 
 _PROGRAM_KIND = "programs"

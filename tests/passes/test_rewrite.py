@@ -4,7 +4,7 @@ import pytest
 
 import xlapy.passes.algebra  # noqa: F401 (fills the book of laws)
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.patterns import P, match, number_of, variables
+from xlapy.hlo.patterns import P, leaves_of, match, number_of, variables
 from xlapy.hlo.text import parse
 from xlapy.passes import new
 from xlapy.passes.new import Value
@@ -73,6 +73,18 @@ def test_all_operands_of_a_variadic_op() -> None:
     assert found["xs"] == ()
     for wrong in (P.concatenate(x), P.concatenate(x, x), P.concatenate(x, x, x, x), P.concatenate(x, y, z, c, xs.rest)):
         assert match(wrong, root) is None
+
+
+def test_patterns_of_variables_alone_find_the_same_by_themselves() -> None:
+    text = "ENTRY e {\n x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n s = f32[2] add(y, x)\n ROOT r = %s\n}"
+    root = root_of(text % "f32[4] concatenate(s, s), dimensions={0}")
+    flat = (P.concatenate(), P.concatenate(dimension=c), P.concatenate(x, y, dimension=c), P.concatenate(x))
+    for pattern, at in (*((pattern, root) for pattern in flat), (P.add(x, y), root.operands[0])):
+        leaves = leaves_of(pattern)
+        assert leaves is not None
+        assert leaves.match(at) == match(pattern, at)
+    others = (P.add(x, x), P.add(x, P.number(c)), P.concatenate(xs.rest), P.concatenate(x, y, dimension=0))
+    assert all(leaves_of(pattern) is None for pattern in (*others, P.only(P.add(x, y))))
 
 
 def test_unknown_ops_and_attributes_are_errors() -> None:

@@ -30,6 +30,8 @@ class Donation(NamedTuple):
 def possible_donations(module: HloModule) -> list[Donation]:
     """All that the module allows, those that name their result first; never scalars and arrays of run-time size."""
     config = module.config
+    if not (config.aliases or config.donors):
+        return []
     signature = config.entry_layout or module.signature  # which says in addition how callers lay arrays out
     parameters = [leaf for shape in signature.parameters for leaf in shape.leaves()]
     results = list(signature.result.leaves())

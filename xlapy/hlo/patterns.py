@@ -126,6 +126,36 @@ def match(pattern: Pattern, instruction: Instruction) -> Bindings | None:
     return ways[0] if ways else None
 
 
+class Leaves(Record):
+    """A pattern of one instruction whose operands and attributes do not matter: the variables for these, in order."""
+
+    operands: tuple[str, ...] | None  # None if there may be any number of operands
+    attributes: tuple[tuple[str, str], ...]  # of the instruction, and of the pattern
+
+    def match(self, instruction: Instruction) -> Bindings | None:
+        """What `match` finds, by itself."""
+        names = self.operands
+        if names is None:
+            bindings: Bindings = {}
+        elif len(names) != len(instruction.operands):
+            return None
+        else:
+            bindings = dict(zip(names, instruction.operands, strict=True))
+        for name, variable in self.attributes:
+            bindings[variable] = instruction.attributes[name]
+        return bindings
+
+
+def leaves_of(pattern: OpPattern) -> Leaves | None:
+    """The pattern as leaves, if it is no more than that: each variable is there once."""
+    wanted = [*pattern.operands, *pattern.attributes.values()]
+    names = [variable.name for variable in wanted if isinstance(variable, Variable)]
+    if pattern.only or len(names) != len(wanted) or len(names) != len(set(names)):
+        return None
+    operands = tuple(names[: len(pattern.operands)]) or None
+    return Leaves(operands, tuple(zip(pattern.attributes, names[len(pattern.operands) :], strict=True)))
+
+
 def may_match(pattern: OpPattern, operands: Sequence[str], are_same: bool) -> bool:
     """Whether an instruction of the op of `pattern` can match whose first operands are of these kinds (see `kind_of`),
     and two operands that `are_same` or not."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.patterns import Bindings, OpPattern, asks_for_number, kind_of, match, may_match
+from xlapy.hlo.patterns import Bindings, Leaves, OpPattern, asks_for_number, kind_of, leaves_of, match, may_match
 from xlapy.passes.base import ComputationPass, pinned
 from xlapy.passes.new import Value, materialize
 from xlapy.support.errors import ArgumentError, InternalError
@@ -51,6 +51,7 @@ class Law(Record):
     rewrite: Rewrite
     wanted: tuple[str, ...]
     exactness: Exactness
+    leaves: Leaves | None  # all that the pattern asks for, if that is not much
 
     @property
     def needs_fast_math(self) -> bool:
@@ -69,7 +70,7 @@ class Law(Record):
         """What replaces `root`, or None."""
         if self.condition is not None and not self.condition(root):
             return None
-        bindings: Bindings | None = match(self.pattern, root)
+        bindings = match(self.pattern, root) if self.leaves is None else self.leaves.match(root)
         if bindings is None:
             return None
         bindings["root"] = root
@@ -115,7 +116,7 @@ class LawBook:
             wanted = tuple(inspect.signature(rewrite).parameters)
             family = rewrite.__module__.rpartition(".")[2]
             for pattern in patterns:
-                law = Law(name, family, pattern, when, rewrite, wanted, exactness)
+                law = Law(name, family, pattern, when, rewrite, wanted, exactness, leaves_of(pattern))
                 self._laws[name] = law
                 self._by_opcode.setdefault(pattern.spec.name, []).append(law)
                 if any(map(asks_for_number, pattern.operands)):
