@@ -579,9 +579,15 @@ class HloModule:
 
         They are found again only when one of them calls others than it did: every pass asks."""
         known = self._known
-        if not known or known[-1][0] is not self.entry or any(each.calls_version != version for each, version in known):
-            known = self._known = tuple((each, each.calls_version) for each in self._reached())
-        return [each for each, _ in known]
+        if known and known[-1][0] is self.entry:
+            for each, version in known:
+                if each.calls_version != version:
+                    break
+            else:
+                return [each for each, _ in known]
+        found = self._reached()
+        self._known = tuple([(each, each.calls_version) for each in found])
+        return found
 
     def _reached(self) -> list[Computation]:
         try:

@@ -61,8 +61,9 @@ def kind_of(instruction: Instruction, operands: Sequence[int], identities: Mappi
 
 def _attributes_and_called(instruction: Instruction, identities: Mapping[Computation, int]) -> tuple[Hashable, ...]:
     """What attributes say, those included that no op here looks at: passes keep them."""
-    called = tuple(identities[computation] for computation in instruction.called)
-    return called, tuple(instruction.attributes.items()), tuple(sorted(instruction.extra.items()))
+    called = tuple([identities[computation] for computation in instruction.called])
+    extra = tuple(sorted(instruction.extra.items())) if instruction.extra else ()
+    return called, tuple(instruction.attributes.items()), extra
 
 
 def content(computation: Computation, identities: Mapping[Computation, int]) -> Hashable:
