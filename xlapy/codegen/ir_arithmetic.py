@@ -107,16 +107,18 @@ class Arithmetic(Conversions):
         return self._integers(operation, *self._pair(a, b))
 
     def _integers(self, operation: str, a: Value, b: Value) -> Value:
-        """The same for operands of one type. Places of elements are worked out again and again, mostly to what is there
-        already."""
+        """The same for operands of one type. Kernels work out places of elements again and again, mostly to what is
+        there already."""
+        if not self.joins_offsets:
+            return self._new_integers(operation, a, b)
         key = (operation, a.type.text, a.text, b.text)
         made = self._made.get(key)
         if made is not None and self._is_open(made.scope):
             return made
-        made = self._made[key] = self._made_integers(operation, a, b)
+        made = self._made[key] = self._new_integers(operation, a, b)
         return made
 
-    def _made_integers(self, operation: str, a: Value, b: Value) -> Value:
+    def _new_integers(self, operation: str, a: Value, b: Value) -> Value:
         if a.type.is_float:
             raise InternalError(f"{operation} needs integers, not {a.type.text}")
         if a.constant is not None and b.constant is None and operation in _COMMUTATIVE:

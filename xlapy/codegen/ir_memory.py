@@ -26,6 +26,8 @@ class Memory(Arithmetic):
     def gep(self, pointer: Value, index: Operand, element_bytes: int = 1) -> Value:
         """`pointer` moved by `index` elements; a vector of indices gives a vector of pointers."""
         index = self._as_index(index)
+        if not self.joins_offsets:
+            return self._new_place(pointer, index, element_bytes)
         key = (pointer.text, index.text, element_bytes, self._scope.barrier)
         made = self._moves.get(key)
         if made is None or not self._is_open(made.scope):
