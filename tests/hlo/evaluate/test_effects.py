@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.work import lines_run
 from xlapy.hlo.evaluate import Interpreter, evaluate, evaluate_parallel
 from xlapy.hlo.text import parse
 from xlapy.support.errors import ArgumentError, ExecutionError, XlaError
@@ -225,3 +226,46 @@ def test_wrong_arguments(arguments: list, message: str) -> None:
         evaluate(module, *arguments)
     big_endian = np.array([1, 2], ">f4")[::1]
     assert evaluate(module, big_endian, 3)[0].tolist() == [1, 2]
+
+
+def mapped(step: str, also: str = "") -> xlapy.HloModule:
+    """A region that is no element-wise operation, applied to 64 elements: it calls `inner`, which takes this step."""
+    return parse(f"""{also}
+    inner {{ a = f32[] parameter(0)  low = f32[] constant(0)  high = f32[] constant(1)  {step} }}
+    region {{ a = f32[] parameter(0)  ROOT c = f32[] call(a), to_apply=inner }}
+    ENTRY e {{ x = f32[64] parameter(0)  ROOT m = f32[64] map(x), dimensions={{0}}, to_apply=region }}""")
+
+
+def test_a_function_of_scalars_is_evaluated_once_for_the_same_ones() -> None:
+    module = mapped("ROOT n = f32[] negate(a)")
+    different = np.arange(64, dtype=np.float32)
+    for x in (different, np.full(64, np.float32(2)), different % 2 * np.float32(-0.0)):
+        np.testing.assert_array_equal(evaluate(module, x).view(np.int32), (-x).view(np.int32))
+    few, many = (lines_run(lambda x=x: evaluate(module, x)) for x in (different % 2, different))
+    assert 2 * few < many
+
+
+@pytest.mark.parametrize(
+    "also",
+    [
+        "",
+        "draw { a = f32[] parameter(0)  low = f32[] constant(0)  high = f32[] constant(1) ROOT r = f32[] rng(low, high), distribution=rng_uniform }",
+    ],
+)
+def test_what_draws_is_evaluated_each_time(also: str) -> None:
+    """Itself, or in what an operation of it calls."""
+    deep = "b = f32[1] broadcast(a), dimensions={}  m = f32[1] map(b), dimensions={0}, to_apply=draw  ROOT r = f32[] reshape(m)"
+    module = mapped(deep if also else "ROOT r = f32[] rng(low, high), distribution=rng_uniform", also)
+    assert len(set(evaluate(module, np.zeros(64, np.float32)).tolist())) > 60
+
+
+def test_what_the_user_does_is_done_each_time() -> None:
+    seen = []
+
+    def target(a: np.ndarray) -> np.ndarray:
+        seen.append(a)
+        return a
+
+    module = mapped('ROOT r = f32[] custom-call(a), custom_call_target="f"')
+    evaluate(module, np.zeros(64, np.float32), custom_calls={"f": target})
+    assert len(seen) == 64

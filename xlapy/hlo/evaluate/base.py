@@ -173,7 +173,10 @@ def _rounded_once(function: Callable[..., Any]) -> Evaluator:
 def align(*arrays: Array) -> tuple[Array, ...]:
     """Cuts arrays whose bounded dimensions turned out different to their common size. Scalars stay."""
     first = arrays[0].shape if arrays else ()
-    if all(array.shape == first for array in arrays):
+    for array in arrays:  # all of them, nearly always
+        if array.shape != first:
+            break
+    else:
         return arrays
     shapes = {array.shape for array in arrays if array.ndim}
     if len(shapes) <= 1:

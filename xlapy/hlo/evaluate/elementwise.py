@@ -121,8 +121,11 @@ def _extremum(lhs: Array, rhs: Array, choose: Callable[..., Array], signs: Calla
         return np.where(lhs == rhs, parts, chosen)
     if not np.issubdtype(lhs.dtype, np.floating):
         return chosen
+    zeros = (lhs == 0) & (rhs == 0)
+    if not zeros.any():
+        return chosen
     zero = np.where(signs(np.signbit(lhs), np.signbit(rhs)), lhs.dtype.type(-0.0), lhs.dtype.type(0.0))
-    return np.where((lhs == 0) & (rhs == 0), zero, chosen)
+    return np.where(zeros, zero, chosen)
 
 
 @elementwise("power")

@@ -167,7 +167,10 @@ class Process:
         prepared = self._prepared.get(computation)
         if prepared is None:
             prepared = self._prepared[computation] = _prepared(computation)
-        self._stack.append(_execution(prepared, arguments))
+        if prepared.known is None:
+            self._stack.append(_execution(prepared, arguments))
+        else:
+            self._stack.append(_remembered(prepared, prepared.known, arguments))
 
     def _deposit(self, request: Deposit) -> Await:
         """Meetings repeat in loops: the n-th of one kind is for the n-th of every member."""
@@ -215,10 +218,16 @@ class _Step(Record):
 
 class _Prepared(Record):
     """A computation, ready to be run again and again: its values are those of its parameters, then those of its steps,
-    and `root` is the place of its result among them."""
+    and `root` is the place of its result among them. `known` are results of a function of scalars by their bits, since
+    regions are asked the same again and again: by sorts, and beside the edges of windows."""
 
     steps: tuple[_Step, ...]
     root: int
+    known: dict[bytes, Value] | None
+
+
+_MOST_KNOWN = 1 << 14
+"""Results of one computation that are worth their memory."""
 
 
 def _prepared(computation: Computation) -> _Prepared:
@@ -233,7 +242,36 @@ def _prepared(computation: Computation) -> _Prepared:
                 _Step(instruction, evaluate, operands, shape.type.dtype if shape.is_array else None, shape.dims)
             )
             places[instruction] = len(places)
-    return _Prepared(tuple(steps), places[computation.root])
+    return _Prepared(tuple(steps), places[computation.root], {} if _is_function_of_scalars(computation) else None)
+
+
+def _is_function_of_scalars(computation: Computation) -> bool:
+    """The same scalars give the same result, and nothing else happens: in it, and in all that it calls."""
+    if not all(parameter.shape.is_array and parameter.shape.is_scalar for parameter in computation.parameters):
+        return False
+    reached = dict.fromkeys((computation,))
+    waiting = [computation]
+    for each in waiting:
+        for instruction in each:
+            if not instruction.spec.traits & (Trait.PURE | Trait.CONTROL):
+                return False
+            new = [called for called in dict.fromkeys(instruction.called) if called not in reached]
+            waiting += new
+            reached.update(dict.fromkeys(new))
+    return True
+
+
+def _remembered(
+    prepared: _Prepared, known: dict[bytes, Value], arguments: Sequence[Value]
+) -> Generator[Request, Any, Value]:
+    """What was made of the same scalars before; else it is made."""
+    key = b"".join([argument.tobytes() for argument in arguments])
+    value = known.get(key)
+    if value is None:
+        value = yield from _execution(prepared, arguments)
+        if len(known) < _MOST_KNOWN:
+            known[key] = value
+    return value
 
 
 def _execution(prepared: _Prepared, arguments: Sequence[Value]) -> Generator[Request, Any, Value]:
