@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from tests.support.quick_hypothesis import use_quick_hypothesis
 from tests.support.xla_flags import use_quick_xla
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
@@ -15,6 +16,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes many seconds; left out unless asked for with `-m slow`")
     if "not slow" in config.option.markexpr:  # slow tests have the time to see what XLA's users see
         use_quick_xla()  # before anything imports JAX
+        use_quick_hypothesis()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -126,27 +126,30 @@ def imports(name: str) -> tuple[Import, ...]:
     return tuple(imports_of(path.read_text(), name, is_package=path.name == "__init__.py"))
 
 
-def imports_of(source: str, name: str, *, is_package: bool) -> Iterator[Import]:
+def imports_of(source: str, name: str, *, is_package: bool) -> list[Import]:
     """The imports of the module `name`; `from package import module` counts as an import of the module."""
 
-    def visit(node: ast.AST, in_function: bool, for_types: bool) -> Iterator[Import]:
+    found: list[Import] = []
+
+    def visit(node: ast.AST, in_function: bool, for_types: bool) -> None:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for target in dict.fromkeys(targets(node, name, is_package=is_package)):
-                yield Import(target, node.lineno, in_function, for_types)
-        target = late_target(node)
-        if target is not None:
-            yield Import(target, node.lineno, in_function, for_types, is_late=True)
+            named = dict.fromkeys(targets(node, name, is_package=is_package))
+            found.extend(Import(target, node.lineno, in_function, for_types) for target in named)
+        late = late_target(node)
+        if late is not None:
+            found.append(Import(late, node.lineno, in_function, for_types, is_late=True))
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             for child in node.body:
-                yield from visit(child, in_function, True)
+                visit(child, in_function, True)
             for child in node.orelse:
-                yield from visit(child, in_function, for_types)
+                visit(child, in_function, for_types)
             return
         inside = in_function or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         for child in ast.iter_child_nodes(node):
-            yield from visit(child, inside, for_types)
+            visit(child, inside, for_types)
 
-    return visit(ast.parse(source), False, False)
+    visit(ast.parse(source), False, False)
+    return found
 
 
 def late_target(node: ast.AST) -> str | None:
@@ -274,7 +277,7 @@ class Late:
         import jax
         return late("xlapy.compiler").compile_module, importlib.import_module("scipy.linalg")
 """
-    found = list(imports_of(source, "xlapy_runtime", is_package=True))
+    found = imports_of(source, "xlapy_runtime", is_package=True)
     assert found == [
         Import("networkx", 2, False, False),
         Import("typing", 3, False, False),
@@ -305,7 +308,8 @@ def test_late_imports_name_their_module() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for name, path in modules().items()
         if name not in ("xlapy", "xlapy_runtime.late")
-        for node in ast.walk(ast.parse(path.read_text()))
+        if "late(" in (source := path.read_text())
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "late"
         if late_target(node) is None
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import xlapy
 from tests.builder.examples import EXAMPLES
@@ -25,8 +26,13 @@ TESTED_ELSEWHERE = (
 )
 
 
-def corpus() -> Iterator[HloModule]:
-    """The modules, each of which some test compiles and compares."""
+@cache
+def corpus() -> tuple[HloModule, ...]:
+    """The modules, each of which some test compiles and compares. Who changes one copies it first."""
+    return tuple(_corpus())
+
+
+def _corpus() -> Iterator[HloModule]:
     for example in EXAMPLES:
         yield example.computation().module
     for case in CASES:

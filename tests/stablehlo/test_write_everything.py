@@ -15,28 +15,31 @@ from xlapy.hlo.graph import HloModule
 
 
 @cache
-def modules() -> list[HloModule]:
-    return [*corpus()]
+def written(pretty: bool) -> list[str]:
+    return [stablehlo.to_text(module, pretty=pretty) for module in corpus()]
+
+
+@cache
+def read(pretty: bool) -> list[HloModule]:
+    return [stablehlo.parse(text) for text in written(pretty)]
 
 
 @pytest.mark.parametrize("pretty", [False, True])
 def test_what_is_written_reads_back(pretty: bool) -> None:
-    for module in modules():
-        read = stablehlo.parse(stablehlo.to_text(module, pretty=pretty))
-        text = stablehlo.to_text(read, pretty=pretty)
+    for module in read(pretty):
+        text = stablehlo.to_text(module, pretty=pretty)
         again = stablehlo.parse(text)
-        assert structure(again) == structure(read), module.name
+        assert structure(again) == structure(module), module.name
         assert stablehlo.to_text(again, pretty=pretty) == text
 
 
 def test_both_forms_are_one_program() -> None:
-    for module in modules():
-        generic, pretty = (stablehlo.parse(stablehlo.to_text(module, pretty=pretty)) for pretty in (False, True))
-        assert structure(generic) == structure(pretty), module.name
+    for generic, pretty in zip(read(False), read(True), strict=True):
+        assert structure(generic) == structure(pretty), generic.name
 
 
 @pytest.mark.parametrize("pretty", [False, True])
 def test_mlir_accepts_it(pretty: bool) -> None:
     with mlir.make_ir_context():
-        for module in modules():
-            assert ir.Module.parse(stablehlo.to_text(module, pretty=pretty)).operation.verify(), module.name
+        for module, text in zip(corpus(), written(pretty), strict=True):
+            assert ir.Module.parse(text).operation.verify(), module.name

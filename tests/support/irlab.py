@@ -20,7 +20,7 @@ HAS_FMA = bool(llvm.get_host_cpu_features().get("fma"))
 class Compiled:
     """Machine code of a module; `call` runs one of its functions on arrays (by address) and integers."""
 
-    def __init__(self, text: str, *, features: str = NATIVE_FEATURES, optimize: int = 2) -> None:
+    def __init__(self, text: str, *, features: str = NATIVE_FEATURES, optimize: int = 1) -> None:
         self._text = text
         self._machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=features, opt=optimize, jit=True

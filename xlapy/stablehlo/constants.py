@@ -102,12 +102,16 @@ def _elements(body: str, element_type: ElementType, dims: tuple[int, ...]) -> Ar
     return (_decimal if numeric else _mixed)(words, element_type).reshape(dims)
 
 
+_IS_BRACKET_OR_COMMA = np.zeros(256, bool)
+_IS_BRACKET_OR_COMMA[list(b"[],")] = True
+
+
 def _check_nesting(body: str, dims: tuple[int, ...]) -> None:
     """Raises unless the brackets of `body` enclose, at each depth, as many entries as the dimension has."""
     if _JUXTAPOSED.search(body):
         raise ParseError("expected a comma between the elements of a constant")
     characters = np.frombuffer(body.encode("utf-8", "replace"), np.uint8)
-    brackets = np.isin(characters, np.frombuffer(b"[],", np.uint8)).nonzero()[0]
+    brackets = _IS_BRACKET_OR_COMMA[characters].nonzero()[0]
     marks = characters[brackets]
     opening, closing = marks == ord("["), marks == ord("]")
     depth = np.cumsum(opening.astype(np.int64) - closing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,7 @@ def executable(text: str, target: str = "host") -> Executable:
     return Executable(compile_module(parse(text), options, TARGETS[target]), options)
 
 
+@functools.cache
 def with_copies(text: str, target: str = "host") -> Executable:
     """The program with a copy of each function where it is used, unless its kernel is a quick one."""
     with pytest.MonkeyPatch.context() as patch:

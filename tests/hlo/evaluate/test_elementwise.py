@@ -50,28 +50,19 @@ def numbers(element_type: ElementType, count: int = 64) -> np.ndarray:
     return bits.view(element_type.dtype).reshape(-1)
 
 
-ROWS = [
-    (name, element_type)
-    for name, spec in OPS.items()
-    if "types" in spec.options
-    for element_type in sorted(spec.options["types"], key=str)
-]
-
-
-@pytest.mark.parametrize(("name", "element_type"), ROWS, ids=[f"{name}-{t}" for name, t in ROWS])
-def test_every_row_gives_its_type_for_every_element_type_without_a_warning(
-    name: str, element_type: ElementType
-) -> None:
+@pytest.mark.parametrize("name", [name for name, spec in OPS.items() if "types" in spec.options])
+def test_every_row_gives_its_type_for_every_element_type_without_a_warning(name: str) -> None:
     spec = OPS[name]
-    operands = [numbers(element_type) for _ in spec.operands]
-    if len(operands) == 2:
-        operands[1] = operands[1][::-1]
-    inferred = spec.infer([Shape.of(operand) for operand in operands], {})
-    result = apply(name, *operands)
-    assert Shape.of(result) == inferred
-    if spec.reference is not None and element_type.bits >= 32:
-        with np.errstate(all="ignore"):
-            np.testing.assert_array_equal(result, spec.reference(*operands))
+    for element_type in sorted(spec.options["types"], key=str):
+        operands = [numbers(element_type) for _ in spec.operands]
+        if len(operands) == 2:
+            operands[1] = operands[1][::-1]
+        inferred = spec.infer([Shape.of(operand) for operand in operands], {})
+        result = apply(name, *operands)
+        assert Shape.of(result) == inferred
+        if spec.reference is not None and element_type.bits >= 32:
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(result, spec.reference(*operands), err_msg=str(element_type))
 
 
 def test_every_op_has_reference_semantics() -> None:
