@@ -85,5 +85,6 @@ _USUAL_KEY = f"{USUAL_OPTIONS.cache_key}\n{_identity_of_extensions(USUAL_OPTIONS
 
 
 def module_key(module: HloModule) -> str:
-    """Text that tells modules apart wherever their programs differ: all of it, constants as digests."""
-    return "\n".join((module.to_text(long=True, large_constants=False), late("xlapy.hlo.text").fingerprint(module)))
+    """Text that tells modules apart wherever their programs differ: all of it, large constants as digests."""
+    key: str = late("xlapy.hlo.text").complete_text(module)
+    return key

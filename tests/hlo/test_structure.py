@@ -9,11 +9,11 @@ import pytest
 
 from tests.hlo.text.samples import EVERYTHING
 from xlapy.hlo.attributes import ComparisonDirection, OpMetadata
-from xlapy.hlo.graph import HloModule, Instruction
+from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Layout
 from xlapy.hlo.structure import structure
-from xlapy.hlo.text import canonical_text, parse
+from xlapy.hlo.text import canonical_text, complete_text, parse
 
 PROGRAM = """
 fold { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
@@ -130,6 +130,27 @@ def test_it_changes_exactly_when_the_canonical_text_does(change: Callable[[HloMo
     before, text = structure(module), canonical_text(module)
     change(module)
     assert (structure(module) != before) is (canonical_text(module) != text) is (change in SEEN)
+
+
+@pytest.mark.parametrize("change", [*UNSEEN, *SEEN], ids=lambda change: change.__name__)
+def test_the_complete_text_changes_with_names_and_metadata_too(change: Callable[[HloModule], None]) -> None:
+    module = parse(PROGRAM)
+    text = complete_text(module)
+    change(module)
+    assert (complete_text(module) != text) is (change is not replace_by_an_equal_one)
+
+
+@pytest.mark.parametrize("size", [2, 9, 1000])
+@pytest.mark.parametrize("values", [(1.0, 2.0), (0.0, -0.0)])
+def test_the_complete_text_knows_every_element(size: int, values: tuple[float, float]) -> None:
+    texts = set()
+    for value in values:
+        array = np.zeros(size, np.float32)
+        array[-1] = value
+        computation = Computation("main")
+        computation.set_root(computation.add("constant", literal=Literal(array)))
+        texts.add(complete_text(HloModule("m", computation)))
+    assert len(texts) == 2
 
 
 @pytest.mark.parametrize("text", [PROGRAM, EVERYTHING], ids=["program", "everything"])

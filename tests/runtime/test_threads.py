@@ -19,7 +19,7 @@ from xlapy_runtime import threads
 from xlapy_runtime.errors import ArgumentError
 from xlapy_runtime.linking import LinkedCode, link
 
-IDLE_SECONDS = 5.0
+IDLE_SECONDS = 2.0
 PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 KERNELS = """

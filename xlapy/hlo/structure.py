@@ -50,14 +50,16 @@ def _rows(computation: Computation, numbers: dict[Computation, int]) -> object:
     places = {instruction: place for place, instruction in enumerate(order)}
 
     def row(instruction: Instruction) -> tuple[object, ...]:
-        return (
+        attributes, extra = instruction.attributes, instruction.extra
+        called, before = instruction.called, instruction.control_predecessors
+        return (  # what most instructions lack is not copied
             instruction.spec,
             instruction.shape,
             [places[operand] for operand in instruction.operands],
-            dict(instruction.attributes),
-            [numbers[called] for called in instruction.called],
-            [places[before] for before in instruction.control_predecessors],
-            dict(instruction.extra),
+            dict(attributes) if attributes else None,
+            [numbers[computation] for computation in called] if called else None,
+            [places[earlier] for earlier in before] if before else None,
+            dict(extra) if extra else None,
         )
 
     return places[computation.root], [row(instruction) for instruction in order]

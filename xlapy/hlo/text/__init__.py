@@ -5,9 +5,9 @@ from typing import Any
 
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text.parser import parse
-from xlapy.hlo.text.printer import canonical_text, fingerprint, structural_equal, to_text
+from xlapy.hlo.text.printer import canonical_text, complete_text, fingerprint, structural_equal, to_text
 
-__all__ = ["canonical_text", "fingerprint", "parse", "structural_equal", "to_text"]
+__all__ = ["canonical_text", "complete_text", "fingerprint", "parse", "structural_equal", "to_text"]
 
 
 def _pickled(module: HloModule) -> tuple[Any, ...]:

@@ -62,6 +62,13 @@ def canonical_text(module: HloModule) -> str:
     return "\n".join(lines)
 
 
+def complete_text(module: HloModule) -> str:
+    """A text that two modules share only if they are the same in all: names, metadata, and the constants, of which
+    large ones are hashed."""
+    printer = _Printer(_Style(long=True, layouts=True, hash_constants=True))
+    return "\n".join(printer.module(module))
+
+
 def structural_equal(a: HloModule, b: HloModule) -> bool:
     """Whether two modules are the same but for names and metadata."""
     return canonical_text(a) == canonical_text(b)
