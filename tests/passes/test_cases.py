@@ -33,6 +33,7 @@ from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.paired_steps import PairedSteps
+from xlapy.passes.products_as_folds import ProductsAsFolds
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
@@ -66,6 +67,7 @@ PASSES: list[type[Pass]] = [
     LoopUnrolling,
     PairedSteps,
     ProductEpilogues,
+    ProductsAsFolds,
     RangeFolding,
     RegionDeduplication,
     RegionInlining,

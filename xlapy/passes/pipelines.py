@@ -35,6 +35,7 @@ from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.paired_steps import PairedSteps
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
+from xlapy.passes.products_as_folds import ProductsAsFolds
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
@@ -64,6 +65,10 @@ ORDER = (
     Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
     Order(AlgebraicSimplification, ScanBatching, "laws bring slices to where they are read"),
     Order(ScanBatching, LoopInvariantCodeMotion, "one product for all steps is taken out of the loop"),
+    Order(AlgebraicSimplification, ProductsAsFolds, "laws bring transposes and conversions to where they stay"),
+    Order(ScanBatching, ProductsAsFolds, "one product for all steps is better than a fold in each"),
+    Order(ProductsAsFolds, LoopInvariantCodeMotion, "a matrix of its own would be computed in front of a loop"),
+    Order(ProductsAsFolds, SplitReduction, "what is a fold by then may be split"),
     Order(LoopInvariantCodeMotion, LayoutChoice, "what moves out of a loop has neighbours there"),
     Order(AlgebraicSimplification, LayoutChoice, "transposes that laws take away need no order"),
     Order(ZeroSized, LayoutChoice, "arrays without elements lie nowhere"),
@@ -168,6 +173,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             ),
         ),
         ScanBatching(),
+        ProductsAsFolds(),
         FixedPoint(
             "hoist",
             (

@@ -65,6 +65,7 @@ WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory stre
 """Extrema take the second number: they compute as long as memory takes, and more code takes longer to compile."""
 
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
+NARROW_BYTES = 2  # of an element: of few columns, as registers hold them, a row has less than what is fetched at a time
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
 FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or rows short, or where it hardly matters
@@ -207,10 +208,12 @@ def _rows_of_memory(
     is_light = len(work) <= MOST_WORK_PER_ROW and not any(i.opcode in TRANSCENDENTAL or i.called for i in work)
     values = [leaf.type for leaf in reduce.shape.leaves()]
     is_plain = not any(type.is_complex or register_type(type).bits < I32.bits for type in values)
-    if not (is_light and is_plain and row_bytes >= PAGE_BYTES and is_in_memory(operand_bytes, target)):
+    read = [member for member in members if member.opcode == "parameter" and member.shape.size >= math.prod(dims)]
+    is_narrow = any(member.shape.type.bytes <= NARROW_BYTES for member in read)
+    is_far = operand_bytes > target.l2_bytes if is_narrow else is_in_memory(operand_bytes, target)
+    if not (is_light and is_plain and row_bytes >= PAGE_BYTES and is_far):
         return 1
-    read = sum(member.opcode == "parameter" and member.shape.size >= math.prod(dims) for member in members)
-    rows = power_of_two_below(STREAMS // max(1, min(read, STREAMS)))
+    rows = power_of_two_below(STREAMS // max(1, min(len(read), STREAMS)))
     inner = max((dim for dim in reduce.attributes["dimensions"] if dims[dim] > 1), default=-1)
     return rows if inner >= 0 and dims[inner] >= rows else 1
 

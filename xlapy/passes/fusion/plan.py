@@ -119,8 +119,12 @@ class Group:
 
     def evaluations(self, producer: Instruction, needed: frozenset[int]) -> int:
         """How many elements of `producer` the kernel computes. One that is the same along the fastest dimension, as the
-        place of a row that is gathered is, is computed before the loop over that dimension."""
-        return self.domain * len(needed) // self._shared_points(producer)
+        place of a row that is gathered is, is computed before the loop over that dimension; by a fold of columns, which
+        takes few of them together, for each few."""
+        shared = self._shared_points(producer)
+        if self.kind is FusionKind.INPUT and producer not in self.roots and _folds_columns(self.root):
+            shared = min(shared, COLUMNS_TOGETHER)
+        return self.domain * len(needed) // shared
 
     def _shared_points(self, producer: Instruction) -> int:
         if self.updates_in_place or producer in self.roots:
@@ -181,6 +185,17 @@ def picking_cost(source: Instruction) -> float:
 
 
 MOST_FOLLOWED = 64
+
+COLUMNS_TOGETHER = 64
+"""That a fold holds in registers: about as many, of any type."""
+
+
+def _folds_columns(root: Instruction) -> bool:
+    if root.opcode != "reduce":
+        return False
+    source = root.operands[0].shape
+    fastest = next((dim for dim in source.minor_to_major if source.dims[dim] > 1), None)
+    return fastest is not None and fastest not in root.attributes["dimensions"]
 
 
 def _is_joined_for_itself(columns: Instruction) -> bool:
