@@ -51,6 +51,8 @@ def stacks(*shapes: tuple[int, ...], dtype: Any = np.int8) -> list[np.ndarray]:
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "bytes": (lambda x, q, s: (x @ widened(q)) * s, (VECTOR, BYTES, SCALES)),
     "rows of bytes": (lambda x, q: widened(q) @ x[0], (RNG.random((1, COLUMNS)).astype(np.float32), BYTES)),
+    "three vectors": (lambda x, q: x @ widened(q), (RNG.random((3, ROWS)).astype(np.float32), BYTES)),
+    "four rows of bytes": (lambda x, q: widened(q) @ x, (RNG.random((COLUMNS, 4)).astype(np.float32), BYTES)),
     "scaled before": (lambda x, q, s: x @ (widened(q) * s), (VECTOR, BYTES, SCALES)),
     "by groups": (lambda x, q, s: x @ (widened(q) * jnp.repeat(s, GROUP, 0)), (VECTOR, BYTES, SCALES_OF_GROUPS)),
     "nibbles": (lambda x, q: x @ nibbles(q), (VECTOR, BYTES[: ROWS // 2].view(np.uint8))),

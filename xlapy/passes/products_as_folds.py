@@ -1,4 +1,4 @@
-"""Products of a vector and a matrix that is computed become folds, in whose kernel the matrix is computed.
+"""Products of a few vectors and a matrix that is computed become folds, in whose kernel the matrix is computed.
 
     q = s8[4096,4096] parameter(0)
     w = f32[4096,4096] convert(q)
@@ -24,21 +24,25 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xlapy.hlo.element_types import F32
+from xlapy.hlo.attributes import SliceDimension
+from xlapy.hlo.element_types import F32, ElementType
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import is_element_op, is_kernel_constant
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.regions import binary_region
-from xlapy.hlo.shape import Dims, Shape
-from xlapy.passes import new
+from xlapy.hlo.shape import Dims
+from xlapy.passes import base, new
 from xlapy.passes.algebra.conversion import is_lossless
-from xlapy.passes.base import Pass, Record, pinned, program_computations, replace_all
+from xlapy.passes.base import Pass, pinned, program_computations, replace_all
 from xlapy.passes.fusion.cost import memory_bytes
 from xlapy.passes.new import Value
+from xlapy.support.records import Record, replaced
 
 NEAR_BYTES = 256 << 10
 """Of a matrix that a second-level cache holds from one step of a loop to the next one."""
 
+MOST_ROWS = 4  # of the product: as many sums as one kernel folds side by side
+FEW_BITS = 2  # a matrix is computed again for a second vector where it is read from half of its bytes, or less
 MOST_FOLLOWED = 32  # instructions that compute a matrix
 
 SCATTERED = frozenset({"transpose", "reverse", "gather"})
@@ -64,41 +68,57 @@ class ProductsAsFolds(Pass):
             fold = None if dot in fixed else _as_fold(dot, least_bytes)
             if fold is not None:
                 replacements[dot], _ = new.materialize(fold, computation, dot)
-                self.records.append(Record.of(dot, True, "the fold computes the matrix that it multiplies by"))
+                self.records.append(base.Record.of(dot, True, "the fold computes the matrix that it multiplies by"))
         replace_all(computation, replacements)
         return computation.remove(replacements)
 
 
-class _Side:
+class _Side(Record):
     """An operand of a dot, and what its dimensions are there."""
 
-    def __init__(self, dot: Instruction, number: int) -> None:
-        numbers = dot.attributes["dimension_numbers"]
-        self.array = dot.operands[number]
-        rank = self.array.shape.rank
-        self.batch: Dims = (numbers.lhs_batch, numbers.rhs_batch)[number]
-        self.contracting: Dims = (numbers.lhs_contracting, numbers.rhs_contracting)[number]
-        self.free: Dims = numbers.rhs_free(rank) if number else numbers.lhs_free(rank)
+    array: Value
+    is_left: bool
+    batch: Dims
+    contracting: Dims
+    free: Dims
+
+    @classmethod
+    def of(cls, dot: Instruction, number: int) -> _Side:
+        array, numbers = dot.operands[number], dot.attributes["dimension_numbers"]
+        if number == 0:
+            return cls(array, True, numbers.lhs_batch, numbers.lhs_contracting, numbers.lhs_free(array.shape.rank))
+        return cls(array, False, numbers.rhs_batch, numbers.rhs_contracting, numbers.rhs_free(array.shape.rank))
 
     @property
-    def is_vector(self) -> bool:
-        """One row of the product, or one for each batch."""
-        return math.prod(self.array.shape.dims[dim] for dim in self.free) == 1
+    def rows(self) -> int:
+        """Of the product, for each batch, if this side is made of vectors."""
+        return math.prod(self.sizes(self.free))
+
+    def sizes(self, dims: Dims) -> Dims:
+        return tuple(self.array.shape.dims[dim] for dim in dims)
 
 
 def _as_fold(dot: Instruction, least_bytes: int) -> Value | None:
-    """The same as a fold, if one side is a vector and the other one is better computed than stored."""
-    if dot.shape.type.is_complex or not dot.shape.size or not dot.shape.is_static:
+    """The same as a fold, if one side is a vector and the other one is better computed than stored; as several, for
+    few vectors and a matrix that is computed from half as many bytes."""
+    summed = F32 if dot.shape.type.is_narrow_float else dot.shape.type
+    is_exact = all(is_lossless(operand.shape.type, summed) for operand in dot.operands)
+    if summed.is_complex or not is_exact or not dot.shape.size or not dot.shape.is_static:
         return None
     for number in (0, 1):
-        vector, matrix = _Side(dot, number), _Side(dot, 1 - number)
-        if vector.is_vector and matrix.array.shape.bytes > least_bytes and _is_better_computed(matrix.array):
-            return _fold(dot, vector, matrix)
+        vectors, matrix, array = _Side.of(dot, number), _Side.of(dot, 1 - number), dot.operands[1 - number]
+        several = [size for size in vectors.sizes(vectors.free) if size > 1]
+        if vectors.rows > MOST_ROWS or len(several) > 1 or array.shape.bytes <= least_bytes:
+            continue
+        if _is_better_computed(array, array.shape.bytes // (1 if vectors.rows == 1 else FEW_BITS)):
+            total = _fold(vectors, matrix, summed) if vectors.rows == 1 else _folds(vectors, matrix, summed)
+            return new.converted(new.reshaped(total, dot.shape.dims), dot.shape.type)
     return None
 
 
-def _is_better_computed(matrix: Instruction) -> bool:
-    """Its elements are computed from others at the same places, for this product alone, from no more bytes."""
+def _is_better_computed(matrix: Instruction, most_bytes: int) -> bool:
+    """Its elements are computed from others at the same places, for this product alone, from no more than so many
+    bytes."""
     if not is_element_op(matrix) or matrix.sole_user is None or is_kernel_constant(matrix):
         return False
     read, seen, pending = 0, {matrix}, [matrix]
@@ -114,31 +134,41 @@ def _is_better_computed(matrix: Instruction) -> bool:
                 pending.append(operand)
             else:
                 read += min(memory_bytes(operand), value.shape.size * operand.shape.type.bytes)
-    return 0 < read <= matrix.shape.bytes
+    return 0 < read <= most_bytes
 
 
-def _fold(dot: Instruction, vector: _Side, matrix: _Side) -> Value | None:
-    result = dot.shape.type
-    summed = F32 if result.is_narrow_float else result
-    if not all(is_lossless(side.array.shape.type, summed) for side in (vector, matrix)):
-        return None
-    dims = matrix.array.shape.dims
-    own = [*vector.batch, *vector.contracting]
-    places = dict(zip(own, (*matrix.batch, *matrix.contracting), strict=True))
-    row = new.reshaped(vector.array, [vector.array.shape.dims[dim] for dim in sorted(own)])
-    turned = sorted(own, key=places.__getitem__)
-    if turned != sorted(own):
-        row = new.transpose(row, permutation=tuple(sorted(own).index(dim) for dim in turned))
+def _folds(vectors: _Side, matrix: _Side, summed: ElementType) -> Value:
+    """One fold for each vector; those of columns become one that reads the matrix once."""
+    (dim,) = (dim for dim in vectors.free if vectors.array.shape.dims[dim] > 1)
+    whole = [SliceDimension(0, size) for size in vectors.array.shape.dims]
+    place = len(vectors.batch) + (0 if vectors.is_left else len(matrix.free))
+    rows = []
+    for number in range(vectors.rows):
+        cut = (*whole[:dim], SliceDimension(number, number + 1), *whole[dim + 1 :])
+        row = _fold(replaced(vectors, array=new.slice(vectors.array, dimensions=cut)), matrix, summed)
+        rows.append(new.reshaped(row, (*row.shape.dims[:place], 1, *row.shape.dims[place:])))
+    return new.concatenate(*rows, dimension=place)
+
+
+def _fold(vector: _Side, matrix: _Side, summed: ElementType) -> Value:
+    """Results for each batch and each free dimension of the matrix."""
+    own = (*vector.batch, *vector.contracting)
+    place = dict(zip(own, (*matrix.batch, *matrix.contracting), strict=True))
+    row = new.reshaped(vector.array, vector.sizes(tuple(sorted(own))))
+    turned = sorted(own, key=place.__getitem__)
+    row = _in_order(row, [sorted(own).index(dim) for dim in turned])
     wide = new.broadcast(
-        new.converted(row, summed), shape=Shape.array(summed, dims), dimensions=tuple(sorted(places.values()))
+        new.converted(row, summed),
+        shape=matrix.array.shape.without_layout().with_type(summed),
+        dimensions=tuple(sorted(place.values())),
     )
-    left = new.multiply(wide, new.converted(matrix.array, summed))
+    product = new.multiply(wide, new.converted(matrix.array, summed))
     zero = new.op("constant", literal=Literal(summed.dtype.type(0)))
-    total = new.op(
-        "reduce", [left, zero], called=[binary_region("add", summed)], dimensions=tuple(sorted(matrix.contracting))
-    )
-    kept = [dim for dim in range(len(dims)) if dim not in matrix.contracting]
-    wanted = [*matrix.batch, *matrix.free]
-    if kept != wanted:
-        total = new.transpose(total, permutation=tuple(kept.index(dim) for dim in wanted))
-    return new.converted(new.reshaped(total, dot.shape.dims), result)
+    folded = tuple(sorted(matrix.contracting))
+    total = new.op("reduce", [product, zero], called=[binary_region("add", summed)], dimensions=folded)
+    kept = [dim for dim in range(matrix.array.shape.rank) if dim not in folded]
+    return _in_order(total, [kept.index(dim) for dim in (*matrix.batch, *matrix.free)])
+
+
+def _in_order(value: Value, permutation: list[int]) -> Value:
+    return value if permutation == sorted(permutation) else new.transpose(value, permutation=tuple(permutation))

@@ -186,8 +186,9 @@ def _arrays_read(reduce: Instruction) -> dict[Instruction, None]:
 
 
 def _share(one: Iterable[Instruction], other: dict[Instruction, None], reduce: Instruction) -> bool:
-    """An array as large as what is folded is read by both."""
-    return any(array in other and array.shape.bytes >= reduce.operands[0].shape.bytes for array in one)
+    """An array with as many elements as what is folded is read by both."""
+    size = reduce.operands[0].shape.size
+    return any(array in other and array.shape.is_array and array.shape.size >= size for array in one)
 
 
 def _replace(computation: Computation, reduces: Sequence[Instruction]) -> list[Instruction]:
