@@ -54,6 +54,18 @@ def matrix_and_vector(dtype: Any = np.float32) -> Maker:
     return make
 
 
+def scaled_bytes(*, transposed: bool = False) -> Maker:
+    """A vector, weights in bytes, and a scale for each of their columns."""
+
+    def make(generator: np.random.Generator, size: Any) -> Arrays:
+        rows, columns = size
+        weights = generator.integers(-127, 128, (columns, rows) if transposed else (rows, columns)).astype(np.int8)
+        vector, scales = (generator.standard_normal(shape, np.float32) for shape in ((1, rows), (columns,)))
+        return [vector, weights, scales]
+
+    return make
+
+
 def operations(size: Any) -> float:
     return 2.0 * float(np.prod(size))
 
@@ -135,6 +147,13 @@ WORKLOADS = [
         matrix_and_vector(),
         MATRIX_VECTOR,
         equivalent=equivalents.vector_matrix,
+    ),
+    _product("vector_bytes_f32", lambda x, w, s: (x @ w.astype(jnp.float32)) * s, scaled_bytes(), MATRIX_VECTOR),
+    _product(
+        "vector_bytes_transposed_f32",
+        lambda x, w, s: (x @ w.astype(jnp.float32).T) * s,
+        scaled_bytes(transposed=True),
+        MATRIX_VECTOR,
     ),
     _product("batched_f32", jnp.matmul, operands(np.float32), BATCHED, equivalent=equivalents.matrix_product),
     Workload(

@@ -25,6 +25,11 @@ CONVOLUTIONAL = {"small": (2, 8, 8, 10), "cache": (8, 28, 16, 10), "memory": (64
 RECURRENT = {"small": (20, 1, 32), "cache": (50, 16, 128), "memory": (64, 64, 512)}
 """Steps, batch, width."""
 
+DECODING = {"small": (8, 32, 4), "cache": (32, 128, 8), "memory": (64, 512, 8)}
+"""Tokens, width, heads."""
+
+LAYERS_OF_DECODING = 2
+
 OPTIMIZER = {"small": (10, 16), "cache": (10, 128), "memory": (10, 512)}
 """Layers, of two matrices and two vectors each, and the width of the first one."""
 
@@ -281,6 +286,38 @@ def attention_operations(size: Any) -> float:
     return float(4 * batch * sequence * sequence * width)
 
 
+def decoding(first: Any, keys: Any, values: Any, *weights: Any) -> Any:
+    """One token after the other through blocks of a transformer, which keep the keys and values of those before."""
+    _, tokens, heads, _ = keys.shape
+    blocks = [weights[start : start + 4] for start in range(0, len(weights), 4)]
+
+    def step(state: Any, place: Any) -> Any:
+        x, keys, values = state
+        for number, (projection, mixing, up, down) in enumerate(blocks):
+            query, key, value = (normalized(x) @ projection).reshape(3, heads, -1)
+            keys = jax.lax.dynamic_update_slice(keys, key[None, None], (number, place, 0, 0))
+            values = jax.lax.dynamic_update_slice(values, value[None, None], (number, place, 0, 0))
+            scores = jnp.einsum("hd,thd->ht", query, keys[number]) * query.shape[-1] ** -0.5
+            seen = jax.nn.softmax(jnp.where(jnp.arange(tokens) <= place, scores, -jnp.inf))
+            x = x + jnp.einsum("ht,thd->hd", seen, values[number]).reshape(x.shape) @ mixing
+            x = x + jax.nn.silu(normalized(x) @ up) @ down
+        return (normalized(x), keys, values), x
+
+    return jax.lax.scan(step, (first, keys, values), jnp.arange(tokens, dtype=jnp.int32))[1]
+
+
+def decoding_inputs(generator: np.random.Generator, size: Any) -> Arrays:
+    tokens, width, heads = size
+    kept = np.zeros((LAYERS_OF_DECODING, tokens, heads, width // heads), np.float32)
+    shapes = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)] * LAYERS_OF_DECODING
+    return [scaled(generator, (width,)), kept, kept.copy(), *(scaled(generator, shape) for shape in shapes)]
+
+
+def decoding_operations(size: Any) -> float:
+    tokens, width, _ = size
+    return 2.0 * LAYERS_OF_DECODING * float(tokens * width * (12 * width + 2 * tokens))
+
+
 def optimizer_step(number: Any, *arrays: Any) -> Any:
     """One step of Adam: slopes, weights, and the means of slopes and of their squares so far."""
     count = len(arrays) // 4
@@ -355,6 +392,7 @@ WORKLOADS = [
         attention_operations,
     ),
     _model("attention_in_blocks", attention_in_blocks, attention_in_blocks_inputs, TRANSFORMER, attention_operations),
+    _model("decoding", decoding, decoding_inputs, DECODING, decoding_operations),
     _model("transformer", transformer, transformer_inputs(False), TRANSFORMER, transformer_operations(1)),
     _model(
         "transformer_training",
