@@ -127,8 +127,8 @@ EXEMPTIONS = (
     ),
     Exemption(
         r"models/decoding/(small|memory)",
-        "What comes past the blocks of a transformer is a single vector here: each of its folds adds it up again, rather "
-        "than read a sum, and what is made of the result of a fold is a kernel of one number.",
+        "What comes past the blocks of a transformer is a single vector here: each of its folds adds it up again, "
+        "rather than read a sum, and what is made of the result of a fold is a kernel of one number.",
     ),
     Exemption(
         r"transforms/inverse_of_3x3/.*",
