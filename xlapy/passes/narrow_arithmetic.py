@@ -11,11 +11,14 @@ the narrower type, and nobody else needs what is computed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xlapy.hlo.element_types import S16, U16, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.passes import new
 from xlapy.passes.analysis.ranges import Ranges
 from xlapy.passes.new import Value
+from xlapy.support.ordering import post_order
 
 LEAST_ELEMENTS = 64
 MOST_COMPUTED = 64  # instructions that are looked at
@@ -72,24 +75,26 @@ def _made(instruction: Instruction, number: int, type: ElementType, operands: li
 def _computed(root: Instruction, user: Instruction, known: Ranges) -> list[Instruction] | None:
     """What `root` is made of, operands first, down to numbers and to what is converted from narrow integers; None if
     something else is among that, or is needed elsewhere."""
-    order: dict[Instruction, None] = {}
-    seen: set[Instruction] = set()
-    stack = [root]
-    while stack:
-        instruction = stack[-1]
-        if instruction in seen:
-            order[stack.pop()] = None
-            continue
-        seen.add(instruction)
-        if instruction not in known or len(seen) > MOST_COMPUTED:
-            return None
-        if not _is_leaf(instruction):
-            if instruction.opcode not in _MOVED and instruction.opcode not in _COMPUTED:
-                return None
-            stack.extend(instruction.operands)
+    looked_at: set[Instruction] = set()
+
+    def needed(instruction: Instruction) -> Sequence[Instruction]:
+        looked_at.add(instruction)
+        is_end = _is_leaf(instruction) or len(looked_at) > MOST_COMPUTED or not _can_be(instruction, known)
+        return () if is_end else instruction.operands
+
+    order = post_order([root], needed)
+    if len(order) > MOST_COMPUTED or not all(_can_be(instruction, known) for instruction in order):
+        return None
     owned = {*order, user}
     shared = (i for i in order if not _is_leaf(i) and not _is_number(i) and not owned.issuperset(i.users))
-    return None if any(shared) else [*order]
+    return None if any(shared) else order
+
+
+def _can_be(instruction: Instruction, known: Ranges) -> bool:
+    """It has a range, and an op that may have fewer bits."""
+    return instruction in known and (
+        _is_leaf(instruction) or instruction.opcode in _MOVED or instruction.opcode in _COMPUTED
+    )
 
 
 def _is_leaf(instruction: Instruction) -> bool:

@@ -35,6 +35,7 @@ from xlapy.passes import base, new
 from xlapy.passes.algebra.conversion import is_lossless
 from xlapy.passes.base import Pass, pinned, program_computations, replace_all
 from xlapy.passes.fusion.cost import memory_bytes
+from xlapy.passes.fusion.plan import PICKING
 from xlapy.passes.new import Value
 from xlapy.support.records import Record, replaced
 
@@ -44,9 +45,6 @@ NEAR_BYTES = 256 << 10
 MOST_ROWS = 4  # of the product: as many sums as one kernel folds side by side
 FEW_BITS = 2  # a matrix is computed again for a second vector where it is read from half of its bytes, or less
 MOST_FOLLOWED = 32  # instructions that compute a matrix
-
-SCATTERED = frozenset({"transpose", "reverse", "gather"})
-"""Ops that read what are no neighbours in memory for neighbours of their result."""
 
 
 @dataclass
@@ -124,7 +122,7 @@ def _is_better_computed(matrix: Instruction, most_bytes: int) -> bool:
     read, seen, pending = 0, {matrix}, [matrix]
     while pending:
         value = pending.pop()
-        if value.opcode in SCATTERED or len(seen) > MOST_FOLLOWED:
+        if value.opcode in PICKING or len(seen) > MOST_FOLLOWED:
             return False
         for operand in value.operands:
             if operand in seen:
