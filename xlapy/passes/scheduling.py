@@ -11,9 +11,9 @@ Which operand is computed first decides how much memory is held meanwhile:
     b = f32[1000000] exponential(x)      computed first, keeps 4 MB while a is made
     ROOT r = add(broadcast(a), b)
 
-So where it lowers the peak, what takes much more memory to compute than to keep comes first. Orders that overlap with
-the outside, or in which something is updated in place, stay as the program has them: there a reader that moves behind
-the update would cost a copy.
+So where it lowers the peak, what takes much more memory to compute than to keep comes first, unless the order overlaps
+with the outside or something is updated in place: there a reader that moves behind the update would cost a copy. Behind
+that, what frees memory runs early (`early_release.py`), which moves no reader back, and nothing that has its place.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """What a chain of rows leaves to its readers: values that they make of others as cheaply as they would read them.
 
     m = f32[n] reduce(x, zero), dimensions={1}, to_apply=sum      in a kernel over rows
-    c = f32[n,c] subtract(x, broadcast(m))                        too, and stored for a kernel that is behind it
-    d = f32[n,c] multiply(two, c)                                 the same kernel needs this
+    e = f32[n,c] exponential(x)                                   too, and stored for a kernel that is behind it
+    d = f32[n,c] multiply(two, e)                                 the same kernel needs this
     b = f32[n,c] broadcast(m)                                     and this
 
-The kernel stores c and m, but neither d nor b: who needs them multiplies by two, and reads the number of the row. So
-are the gradients of normalizations: of five arrays that they read, two say everything, and all would lie in memory from
-the forward step to the backward one.
+The kernel stores e and m, but neither d nor b: who needs them multiplies by two, and reads the number of the row. So
+are the gradients of normalizations: of five arrays that they read, what is normalized and two numbers of each row say
+everything, and all would lie in memory from the forward step to the backward one.
 
 A value is left to its readers if it is made of at most one array that lies in memory anyway, by a few cheap operations,
 and if all that reads it from memory can make it, element by element.

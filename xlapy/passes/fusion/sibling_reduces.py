@@ -102,6 +102,7 @@ class _Levels:
     def __init__(self, computation: Computation) -> None:
         self._computation = computation
         self._levels: dict[Instruction, int] = {}
+        self._has_control_edges = any(instruction.control_predecessors for instruction in computation)
         self._enter_all()
 
     def _enter_all(self) -> None:
@@ -110,7 +111,7 @@ class _Levels:
 
     def enter(self, new: Sequence[Instruction]) -> None:
         """Takes in instructions that the graph has got, and lifts what needs them."""
-        if any(instruction.control_predecessors for instruction in self._computation):
+        if self._has_control_edges:
             self._enter_all()  # nobody knows what comes behind an instruction by a control edge
             return
         for instruction in new:
