@@ -19,7 +19,7 @@ sum { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] add(a, b) }
 max { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] maximum(a, b) }
 min { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] minimum(a, b) }
 """
-DIMS = [(5, 16), (3, 33), (1, 100), (70, 64), (2, 3, 40), (9, 1, 17), (4, 1000)]
+DIMS = [(5, 16), (3, 33), (1, 100), (70, 64), (2, 3, 40), (9, 1, 17), (4, 1000), (16,), (17,), (1000,)]
 COLUMNS = [((5, 16), 0), ((33, 33), 0), ((2, 500), 0), ((64, 70), 0), ((70, 200), 0), ((3, 7, 40), 1), ((9, 1, 17), 0)]
 """Dimensions of arrays, and the one along which a column lies."""
 

@@ -12,7 +12,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
             ops on what they make. The outputs are whole arrays, or one value per row, or folds of columns of such
             arrays, part by part (`hlo/column_folds.py`). Or over its columns: the last dimension is not folded then,
-            and everything else is the same, but there are no folds of the other dimensions
+            and everything else is the same, but there are no folds of the other dimensions. Where all dimensions are
+            folded, as those of a vector, there is one row, whose value is a scalar
             Of both these kinds: a reduce of all that one of them makes, and what is made from each of its results, may
             be the second step of it (`hlo/fold_steps.py`)
     kCustom a dot or convolution of parameters that is a matrix product of the library, and element-wise ops behind it:
@@ -204,7 +205,8 @@ def three_parts(dims: Dims, folded: Sequence[int]) -> tuple[int, int, int] | Non
 
 @dataclass(frozen=True, slots=True)
 class RowSpace:
-    """The arrays of a row kernel: all of `dims`, of which `folded` are those along a row, or down a column."""
+    """The arrays of a row kernel: all of `dims`, of which `folded` are those along a row, or down a column. If all are
+    folded, an array is the only row, and scalars are its values per row."""
 
     dims: tuple[int, ...]
     folded: tuple[int, ...]
@@ -257,7 +259,7 @@ class RowSpace:
     def is_per_row(self, instruction: Instruction) -> bool:
         """The instruction has one value per row, in the order of the rows."""
         dims = instruction.shape.dims
-        return bool(dims) and dims != self.dims and _wide(dims) == _wide(self.kept_dims)
+        return bool(dims or not self.kept) and dims != self.dims and _wide(dims) == _wide(self.kept_dims)
 
     def continues(self, instruction: Instruction) -> bool:
         """The instruction, reading values of rows, makes values of the same rows from them, row by row."""
@@ -292,7 +294,7 @@ class RowSpace:
     def _has_rows(self, instruction: Instruction) -> bool:
         """The dimensions that count rows are where they are in arrays of all elements."""
         dims = instruction.shape.dims
-        return len(dims) > max(self.kept) and all(dims[dim] == self.dims[dim] for dim in self.kept)
+        return all(dim < len(dims) and dims[dim] == self.dims[dim] for dim in self.kept)
 
     def read_elsewhere(self, members: Sequence[Instruction]) -> set[Instruction]:
         """The values, of `members` of a kernel, operands first, of which a row needs those of other rows as well. They
@@ -350,7 +352,7 @@ def row_space(reduce: Instruction) -> RowSpace | None:
     if not array.shape.is_static or not array.shape.size or not (is_row_major(array) and is_row_major(reduce)):
         return None
     space = RowSpace(array.shape.dims, tuple(sorted(reduce.attributes["dimensions"])))
-    if not space.kept or not space.folded:
+    if not space.folded:
         return None
     is_suitable = _are_columns if space.is_columns else _are_rows
     return space if is_suitable(space, array.shape) else None

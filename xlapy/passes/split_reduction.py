@@ -123,7 +123,7 @@ def _folded_before(array: Instruction) -> RowSpace | None:
     while pending and len(seen) < MOST_FOLLOWED:
         value = pending.pop()
         space = row_space(value) if value.opcode == "reduce" else None
-        if space is not None:
+        if space is not None and space.kept:
             return space
         if Trait.ELEMENTWISE in value.spec.traits or value.opcode in ("broadcast", "reshape"):
             new = [operand for operand in value.operands if operand not in seen]

@@ -166,7 +166,7 @@ class _RowChains:
         if instruction.opcode != "reduce" or instruction in self.fixed:
             return None
         space = row_space(instruction)
-        if space is None or (space.is_columns and not _may_take_columns(instruction, space)):
+        if space is None or not _pays(instruction, space):
             return None
         return _Chain(space, self._level_behind(instruction.operands))
 
@@ -230,6 +230,14 @@ class _RowChains:
         if not producer.is_root and all(user in group.maps and user not in self.left for user in producer.users):
             return True
         return operation_cost(producer) <= CHEAP and _reads_less(producer)
+
+
+def _pays(reduce: Instruction, space: RowSpace) -> bool:
+    """A chain may be more than the reduce it would start at. Of an array that is a single row, it is if it returns to
+    the elements: all else is a fold, whose result is a scalar for others to use."""
+    if space.is_columns:
+        return _may_take_columns(reduce, space)
+    return bool(space.kept) or returns_to_elements(reduce, space)
 
 
 def _may_take_columns(reduce: Instruction, space: RowSpace) -> bool:
