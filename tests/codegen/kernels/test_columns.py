@@ -1,4 +1,5 @@
-"""Chains down columns: extrema that are found among integers, and strips that tasks keep memory of their own for."""
+"""Chains down columns: extrema that are found among integers, strips that tasks keep memory of their own for, columns
+that are joined of a few arrays."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from xlapy.codegen.kernels.makers.chains import kernel_of_chain
 from xlapy.codegen.target import Target, host_target, reference_target
 from xlapy.compiler import compile_module
 from xlapy.executable import Executable
+from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import Computation
 from xlapy.hlo.text import parse
 from xlapy.options import CompileOptions
@@ -53,6 +55,27 @@ ENTRY main {
 }
 """
 """Divided by both extrema, whose signs are seen even of zeros."""
+
+LATTICE = """
+HloModule lattice
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY main {
+  x = f32[3,ROWS,COLUMNS] parameter(0)
+  rest = f32[1,ROWS,COLUMNS] slice(x), slice={[0:1], [0:ROWS], [0:COLUMNS]}
+  down = f32[1,ROWS,COLUMNS] slice(x), slice={[1:2], [0:ROWS], [0:COLUMNS]}
+  first = f32[1,1,COLUMNS] slice(down), slice={[0:1], [0:1], [0:COLUMNS]}
+  others = f32[1,ABOVE,COLUMNS] slice(down), slice={[0:1], [1:ROWS], [0:COLUMNS]}
+  rolled = f32[1,ROWS,COLUMNS] concatenate(others, first), dimensions={1}
+  along = f32[1,ROWS,COLUMNS] slice(x), slice={[2:3], [0:ROWS], [0:COLUMNS]}
+  zero = f32[] constant(0)
+  moved = f32[1,ROWS,COLUMNS] pad(along, zero), padding=0_0x0_0x2_-2
+  all = f32[3,ROWS,COLUMNS] concatenate(rest, rolled, moved), dimensions={0}
+  s = f32[ROWS,COLUMNS] reduce(all, zero), dimensions={0}, to_apply=add
+  sums = f32[3,ROWS,COLUMNS] broadcast(s), dimensions={1,2}
+  ROOT y = f32[3,ROWS,COLUMNS] subtract(all, sums)
+}
+"""
+"""Directions of a lattice: from each place elements move to a neighbour of it, round the end or over the edge."""
 
 TARGETS = {"host": host_target(), **lesser_targets()}
 
@@ -110,3 +133,24 @@ def test_tasks_keep_many_strips_in_the_same_memory(cores: int) -> None:
     kernel: Any = kernel_of_chain(chain(4096, 4096), Situation(target, in_place=False))
     assert kernel.task_bytes
     assert kernel.tasks == TASKS_PER_CORE * cores
+
+
+def lattice(rows: int, columns: int) -> str:
+    return sized(LATTICE.replace("ABOVE", str(rows - 1)), rows, columns)
+
+
+def test_what_columns_are_joined_of_is_known_for_each_element() -> None:
+    computation = parse(lattice(40, 168)).entry
+    found = plan_columns(computation, 40 * 168 * 12, reference_target("avx2"))
+    assert found.joined == ((0,), ())  # the last sweep reads what the first one kept
+    assert found.interior == {1: range(39), 2: range(2, 168)}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("rows", "columns"), [(40, 168), (41, 163), (300, 18), (5, 17)])
+def test_columns_of_joined_arrays(rows: int, columns: int, target: str) -> None:
+    text = lattice(rows, columns)
+    x = np.random.default_rng(0).integers(-99, 99, (3, rows, columns)).astype(np.float32)
+    executable = compiled(text, TARGETS[target])
+    assert "kind=kOutput" in executable.hlo_text()
+    np.testing.assert_array_equal(executable(x), evaluate(parse(text), x))

@@ -8,20 +8,26 @@
 Lanes lie across columns, and fold them in the order of the elements, as the reduce kernel does. What is dear to
 compute is kept, each value from the sweep that makes it to the last one that reads it: then its place is free for what
 that one makes.
+
+A few arrays that are joined to make columns, as the directions of a lattice are, have code of their own; and strips
+where nothing else is joined or padded have their own code for all of it, which asks no lane where it is.
 """
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
-from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I8, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import fetched_by_rows
 from xlapy.codegen.kernels.lane_folds import LaneFold, is_found_in_order, lane_fold
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
+from xlapy.codegen.kernels.padded_rows import Interior, interior_of, is_within, joined_dims
 from xlapy.codegen.kernels.strip import past_caches
 from xlapy.codegen.kernels.sweeps import Uses, is_parameter, readers_of_sweeps, uses_of_sweeps
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
@@ -35,6 +41,9 @@ from xlapy_runtime.records import Record
 MOST_WORK = 1024  # operations in the code of one sweep, which has a part for each vector
 MOST_WORK_IN_CACHE = 256
 """The same where memory is not waited for: LLVM takes a third of the time (logarithms of sums of exponentials)."""
+
+MOST_PARTS_DOWN = 32
+"""Elements of a column that have code of their own: lattices have 9, 19 or 27 directions."""
 
 MEMORY_BYTES = 32 << 20
 LEAST_KEPT_BYTES = 1 << 20  # that strips may have of what is kept: about a second-level cache
@@ -74,6 +83,8 @@ class ColumnPlan(Record):
     streaming: bool  # whole results are too large to stay in cache until somebody reads them
     readers: dict[Instruction, tuple[int, ...]]  # the sweeps that read each operand that is a whole array
     in_order: frozenset[Instruction]  # the reduces that find extrema of floats among integers
+    joined: tuple[tuple[int, ...], ...]  # of each sweep: the folded dimensions whose elements have code of their own
+    interior: Interior  # where nothing is asked of what is joined or padded in other dimensions
 
     @property
     def width(self) -> int:
@@ -141,9 +152,51 @@ def plan_columns(computation: Computation, operand_bytes: int, target: Target) -
     made = [[own.value for own in kept if own.made == sweep] for sweep in range(len(goals))]
     readers = readers_of_sweeps(space, goals, made)
     in_order = frozenset(reduce for reduce in reduces if is_found_in_order(reduce, target))
-    return ColumnPlan(
-        space, sweeps, folded, roots, kept, slots, lanes, vectors, unit_bytes, streaming, readers, in_order
+    joined = tuple(
+        _joined_down(space, [*own, *left], _sources(space, folded, made[:sweep]), most_work=MOST_WORK // vectors)
+        for sweep, (own, left) in enumerate(zip(goals, made, strict=True))
     )
+    interior = interior_of([goal for own in goals for goal in own], is_parameter, lanes * vectors)
+    return ColumnPlan(
+        space,
+        sweeps,
+        folded,
+        roots,
+        kept,
+        slots,
+        lanes,
+        vectors,
+        unit_bytes,
+        streaming,
+        readers,
+        in_order,
+        joined,
+        {dim: inside for dim, inside in interior.items() if dim in space.kept},
+    )
+
+
+def _sources(
+    space: RowSpace, folded: Collection[Instruction], made: Sequence[Sequence[Instruction]]
+) -> Callable[[Instruction], bool]:
+    """What a sweep begins with: operands, what has been `made` before, and what is known of columns."""
+    left = {value for values in made for value in values}
+    return lambda i: i.opcode == "parameter" or i in left or (i in folded and not space.is_full(i))
+
+
+def _joined_down(
+    space: RowSpace, goals: Sequence[Instruction], is_source: Callable[[Instruction], bool], most_work: int
+) -> tuple[int, ...]:
+    """The folded dimensions of a few elements, along which what a sweep computes is joined, if the code for each of the
+    elements is not too much: who is in which operand is known there."""
+    joined = joined_dims(goals, is_source).intersection(space.folded)
+    parts = math.prod(space.dims[dim] for dim in joined)
+    if not joined or parts > MOST_PARTS_DOWN:
+        return ()
+    order = between(goals, is_source)
+    joins = [i for i in order if i.opcode == "concatenate" and i.attributes["dimension"] in joined and space.is_full(i)]
+    behind = between([operand for join in joins for operand in join.operands], is_source)
+    work = parts * (len(order) - len(behind)) + len(behind)
+    return tuple(sorted(joined)) if work <= most_work else ()
 
 
 def _vectors(space: RowSpace, lanes: int, widest: int, strips: int, most: int) -> int:
@@ -236,14 +289,18 @@ def emit_columns(
     }
     if extent is None:
         arrays = fetched_by_rows(arrays, plan.space.dims, plan.space.folded[-1], plan.width)
-    with k.loop(begin, end) as units:
-        strip = _Strip(k, plan, arrays, room, units.index, extent)
+
+    def run(strip: _Strip) -> None:
         for number in range(len(plan.sweeps)):
             strip.fold(number, inits)
         # What is stored may take the place of an operand, so all that reads one comes first.
         per_column = strip.results_per_column()
         strip.store_full(outputs)
         strip.store_per_column(outputs, per_column)
+
+    with k.loop(begin, end) as units:
+        strip = _Strip(k, plan, arrays, room, units.index, extent)
+        k.if_else(strip.is_inside(), lambda: run(strip.inside()), lambda: run(strip))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +376,28 @@ class _Strip:
         self.to_next = self._bytes_to_next(strip)
         self.known: list[dict[Instruction, Element]] = [{} for _ in self.columns]
 
+    def is_inside(self) -> Value:
+        """Whether all columns are where nothing is asked of what is joined or padded."""
+        k, last = self.k, len(self.plan.space.dims) - 1
+        found = k.const(I1, int(bool(self.plan.interior)))
+        for dim, positions in self.plan.interior.items():
+            is_in = (
+                is_within(k, self.columns[0], range(positions.start, positions.stop - self.plan.width + 1))
+                if dim == last
+                else is_within(k, self.outer[dim], positions)
+            )
+            found = k.and_(found, is_in)
+        return found
+
+    def inside(self) -> _Strip:
+        """The same strip, which is known to be inside."""
+        bounds, last = self.plan.interior, len(self.plan.space.dims) - 1
+        found = copy.copy(self)
+        found.outer = {dim: at._replace(bounds=bounds.get(dim)) for dim, at in self.outer.items()}
+        found.columns = [at._replace(bounds=bounds.get(last)) for at in self.columns]
+        found.known = [{} for _ in self.columns]
+        return found
+
     def _divided(self, unit: Value) -> tuple[Coordinate, Coordinate]:
         """Which columns of strips lie before a unit, and which of their strips it is."""
         if self.extent is None:
@@ -377,7 +456,7 @@ class _Strip:
                     following += [splat(k, one, plan.lanes) for one in fold.step([old], [element])]
             return following
 
-        results = self._down(initial, body)
+        results = self._down(initial, body, plan.joined[number])
         for place, known in enumerate(self.known):
             own = results[place * len(reduces) : (place + 1) * len(reduces)]
             for reduce, fold, state in zip(reduces, folds, own, strict=True):
@@ -409,19 +488,26 @@ class _Strip:
                     output.store(self.ix, index, value)
             return []
 
-        self._down([], body)
+        self._down([], body, self.plan.joined[-1])
 
     def _down(
         self,
         initial: Sequence[Element],
         body: Callable[[Mapping[int, Coordinate], Sequence[Element]], list[Element]],
+        joined: Collection[int],
     ) -> list[Element]:
-        """Loops over the folded dimensions, outermost first, that carry elements through `body`."""
+        """Loops over the folded dimensions, outermost first, that carry elements through `body`; the elements of those
+        that are `joined` come one by one."""
         space = self.plan.space
 
         def nest(dims: Sequence[int], folded: Mapping[int, Coordinate], values: Sequence[Element]) -> list[Element]:
             if not dims:
                 return body(folded, values)
+            if dims[0] in joined:
+                for number in range(space.dims[dims[0]]):
+                    at = Coordinate(self.k.const(I64, number), bounds=range(number, number + 1))
+                    values = nest(dims[1:], {**folded, dims[0]: at}, values)
+                return list(values)
             size = space.dims[dims[0]] if self.extent is None else self.extent.length
             with self.k.loop(0, size, carry=flatten(values)) as loop:
                 inner = {**folded, dims[0]: Coordinate(loop.index)}

@@ -222,7 +222,7 @@ def emit_padded_row(
     have no masks: LLVM would ask for each lane."""
     outer = RowWalk.as_they_lie(shape).outer_positions(k, shape, row)
     inner, size = inner_dim(shape), inner_size(shape)
-    inside = [_is_within(k, outer[dim], positions) for dim, positions in interior.items() if dim != inner]
+    inside = [is_within(k, outer[dim], positions) for dim, positions in interior.items() if dim != inner]
     is_inside = functools.reduce(k.and_, inside, k.const(I1, 1))
     bounded = {dim: at._replace(bounds=interior.get(dim)) for dim, at in outer.items()}
     along = interior.get(inner, range(size))
@@ -360,5 +360,5 @@ def emit_part(
         strip(k, begin, end, lanes, vector, overlapping=overlapping)
 
 
-def _is_within(k: KernelBuilder, at: Coordinate, positions: range) -> Value:
+def is_within(k: KernelBuilder, at: Coordinate, positions: range) -> Value:
     return k.compare("lt", k.sub(at.start, positions.start), len(positions), signed=False)
