@@ -183,12 +183,26 @@ def may_share_a_run(instruction: Instruction) -> bool:
 
 def sole_operation(computation: Computation) -> Instruction | None:
     """The one commutative, associative op that a reduction computation consists of, if it does."""
-    root = computation.root
+    return None if computation.root.opcode == "tuple" else next(iter(sole_operations(computation)), None)
+
+
+def sole_operations(computation: Computation) -> tuple[Instruction, ...]:
+    """The commutative, associative op for each pair of values that a reduction computation consists of, side by side;
+    none if it is anything else."""
+    root, parameters = computation.root, computation.parameters
+    found = root.operands if root.opcode == "tuple" else (root,)
+    if len(parameters) != 2 * len(found):
+        return ()
+    pairs = zip(parameters, parameters[len(found) :], strict=False)
+    return found if all(_combines(op, *pair) for op, pair in zip(found, pairs, strict=True)) else ()
+
+
+def _combines(root: Instruction, one: Instruction, other: Instruction) -> bool:
     if not (Trait.COMMUTATIVE in root.spec.traits and root.spec.identity is not None):
-        return None
-    if set(root.operands) != set(computation.parameters) or len(computation.parameters) != 2:
-        return None
-    return None if root.shape.type.is_complex and root.opcode not in ("add", "multiply") else root
+        return False
+    if set(root.operands) != {one, other}:
+        return False
+    return not root.shape.type.is_complex or root.opcode in ("add", "multiply")
 
 
 def three_parts(dims: Dims, folded: Sequence[int]) -> tuple[int, int, int] | None:

@@ -2,9 +2,9 @@
 
 Three ways, by what varies fastest in memory:
 
-- along lanes: the last dimension is folded by one commutative, associative op, or its largest or smallest element is
-  found with its place. Several vector accumulators run along it and are combined at the end of each fold, in a fixed
-  order.
+- along lanes: the last dimension is folded by one commutative, associative op for each of the operands, or its largest
+  or smallest element is found with its place. Several vector accumulators run along it and are combined at the end of
+  each fold, in a fixed order.
 - across lanes: each lane folds a result of its own, in index order; any computation will do. If the last dimension is
   kept, lanes read neighbours, else they gather.
 - one by one: everything else, in index order.
@@ -17,6 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import TypeVar
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -55,7 +57,7 @@ from xlapy.hlo.choices import LEAST_CHOSEN, Choice, choice_of
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import MOST_JOINED, MOST_WORK_PER_ROW, sole_operation
+from xlapy.hlo.kernel_plan import MOST_JOINED, MOST_WORK_PER_ROW, sole_operations
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
@@ -84,7 +86,7 @@ class ReducePlan(Record):
     roots: tuple[Instruction, ...]  # what is stored: the reduce itself, or what is made from each of its results
     kept: tuple[int, ...]
     folded: tuple[int, ...]
-    combiner: Instruction | None  # the one op of the computation, when folding along lanes
+    combiners: tuple[Instruction, ...]  # the ops of the computation, one for each operand, when folding along lanes
     across: bool  # lanes lie across the last kept dimension
     lanes: int
     vectors: int  # that are folded side by side; of neighbouring results, if across
@@ -130,11 +132,13 @@ def plan_reduce(
     members = between(reduce.operands, inputs)
     made = between(roots, lambda i: i is reduce or inputs(i))
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
-    combiner = sole_operation(reduce.called[0])
+    combiners = sole_operations(reduce.called[0])
     choice = choice_of(reduce) if last in folded and shape.dims[last] >= LEAST_CHOSEN else None
     per_step = VECTORS_PER_STEP if choice is not None else vectors_of_masks(reduce.called[0], target)
+    along = choice is not None or (bool(combiners) and last in folded)
+    if along and len(combiners) > ACCUMULATORS:
+        per_step = 1
     lanes = widest_lanes([*members, *made], target, per_step)
-    along = choice is not None or (combiner is not None and last in folded)
     wide = [dim for dim in kept if shape.dims[dim] > 1]
     across = bool(wide) and not along and (last in kept or shape.dims[wide[-1]] >= LEAST_GATHERED)
     beside = wide.pop() if across and last in kept and _is_beside(shape.dims, wide, folded, lanes) else -1
@@ -142,7 +146,7 @@ def plan_reduce(
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
     in_order = across and is_found_in_order(reduce, target)
-    widths = WIDE_ACCUMULATORS[in_order:] if combiner is not None and last in kept else ()
+    widths = WIDE_ACCUMULATORS[in_order:] if len(combiners) == 1 and last in kept else ()
     vectors = (
         1
         if beside >= 0
@@ -150,7 +154,7 @@ def plan_reduce(
         if choice is not None
         else _vectors(size, lanes, members, target, wide=widths, groups=units // max(size, 1))
         if across
-        else _vectors_along(members, is_fetched=operand_bytes > target.l2_bytes)
+        else _vectors_along(members, len(combiners), is_fetched=operand_bytes > target.l2_bytes)
     )
     row_bytes = size * shape.type.bytes if across and last in kept and beside < 0 else 0
     rows = _rows_of_memory(reduce, members, row_bytes, operand_bytes, target)
@@ -160,13 +164,12 @@ def plan_reduce(
         neighbours = size * (shape.dims[beside] if beside >= 0 else 1)
         units = units // max(neighbours, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
-    combiner = combiner if along else None
     return ReducePlan(
         reduce=reduce,
         roots=tuple(roots),
         kept=kept,
         folded=folded,
-        combiner=combiner,
+        combiners=combiners if along and choice is None else (),
         across=across,
         lanes=lanes,
         vectors=vectors,
@@ -230,11 +233,11 @@ def bytes_of_arrays(operands: Iterable[Instruction]) -> int:
     return sum(operand.shape.bytes for operand in operands if not operand.shape.is_scalar)
 
 
-def _vectors_along(members: Collection[Instruction], *, is_fetched: bool) -> int:
-    """How many vectors to fold side by side along a row."""
+def _vectors_along(members: Collection[Instruction], folds: int, *, is_fetched: bool) -> int:
+    """How many vectors to fold side by side along a row, of each of so many folds, which hide latencies themselves."""
     if any(member.opcode in TRANSCENDENTAL for member in members):
         return 1
-    return FETCHED_ACCUMULATORS if is_fetched else ACCUMULATORS
+    return max(1, (FETCHED_ACCUMULATORS if is_fetched else ACCUMULATORS) // folds)
 
 
 def _vectors(
@@ -304,14 +307,21 @@ def emit_reduce(
         else:
             positions = scalar.delinearize(Coordinate(units.index), [plan.input_shape.dims[dim] for dim in plan.kept])
             place = dict(zip(plan.kept, positions, strict=True))
-            if plan.combiner is not None:
-                results = [fold_along(k, plan, place, inits[0], _reading(plan, arrays))]
+            if plan.combiners:
+                results = folds_along(k, plan, place, inits, _reading_all(plan, arrays))
             elif plan.choice is not None:
                 results = _choose_along(k, plan, plan.choice, arrays, place, inits)
             else:
                 results = _one_by_one(k, plan, arrays, place, inits)
             index = _result_index(plan, place)
             store_results(scalar, plan.reduce, plan.roots, arrays, outputs, index, results)
+
+
+def _reading_all(
+    plan: ReducePlan, arrays: Mapping[Instruction, Array]
+) -> Callable[[Indexing, Index], Sequence[Element]]:
+    """The elements of all inputs."""
+    return lambda ix, index: ElementGraph(ix, arrays).values([(operand, index) for operand in _inputs(plan)])
 
 
 def _reading(
@@ -460,15 +470,40 @@ def fold_along(
     """Folds the last dimension by vectors with one op. `positions` says where in the kept dimensions; `element` gives
     what is folded, each element once. `size` is that of the dimension, if the plan does not know it; `fits` says that
     nothing is left over of that."""
-    assert plan.combiner is not None
-    fold = folding(k, plan.combiner, identity_element(k, plan.combiner))
+    return folds_along(k, plan, positions, [init], lambda *place: [element(*place)], size, fits=fits)[0]
 
-    def step(state: Sequence[Element], elements: Sequence[Element], _: Value) -> list[Element]:
-        return fold.step(state, elements)
 
-    state = _run_along(k, plan, fold.start, step, positions, element, size, fits=fits)
-    alone = len(fold.start(1, 1))
-    return fold.finish(init, state[:-alone], state[-alone:])
+def folds_along(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    positions: Mapping[int, Coordinate],
+    inits: Sequence[Element],
+    elements: Callable[[Indexing, Index], Sequence[Element]],
+    size: Value | None = None,
+    *,
+    fits: bool = False,
+) -> list[Element]:
+    """The same with some ops side by side, each of which folds an element of its own at a place."""
+    folds = [folding(k, combiner, identity_element(k, combiner)) for combiner in plan.combiners]
+    beside = [len(fold.start(1, 1)) - 1 for fold in folds]  # what is carried with the running values
+
+    def start(count: int, lanes: int) -> list[Element]:
+        return [value for fold in folds for value in fold.start(count, lanes)]
+
+    def own(state: Sequence[Element]) -> list[Sequence[Element]]:
+        """What a state has of each fold."""
+        count = (len(state) - sum(beside)) // len(folds)
+        ends = list(accumulate(count + more for more in beside))
+        return [state[begin:end] for begin, end in pairwise([0, *ends])]
+
+    def step(state: Sequence[Element], elements: Sequence[Sequence[Element]], _: Value) -> list[Element]:
+        parts = zip(folds, own(state), zip(*elements, strict=True), strict=True)
+        return [value for fold, part, folded in parts for value in fold.step(part, folded)]
+
+    state = _run_along(k, plan, start, step, positions, elements, size, fits=fits)
+    alone = len(start(1, 1))
+    parts = zip(folds, inits, own(state[:-alone]), own(state[-alone:]), strict=True)
+    return [fold.finish(init, part, rest) for fold, init, part, rest in parts]
 
 
 def _choose_along(
@@ -495,13 +530,17 @@ def _last_folded(plan: ReducePlan) -> int:
     return max((dim for dim in plan.folded if plan.input_shape.dims[dim] > 1), default=plan.folded[-1])
 
 
+_Folded = TypeVar("_Folded")
+"""What is folded at one place: an element, or one for each of some folds."""
+
+
 def _run_along(
     k: KernelBuilder,
     plan: ReducePlan,
     start: Callable[[int, int], list[Element]],
-    step: Callable[[Sequence[Element], Sequence[Element], Value], list[Element]],
+    step: Callable[[Sequence[Element], Sequence[_Folded], Value], list[Element]],
     positions: Mapping[int, Coordinate],
-    element: Callable[[Indexing, Index], Element],
+    element: Callable[[Indexing, Index], _Folded],
     size: Value | None = None,
     *,
     overlapping: bool = False,
@@ -518,7 +557,7 @@ def _run_along(
     end = known_size if size is None else size
     blocks_end, vectors_end = (end if fits else _whole(k, end, step) for step in (block, lanes))
 
-    def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
+    def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> _Folded:
         return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
 
     beginning = start(accumulators, lanes)

@@ -286,7 +286,7 @@ def _reads_less(producer: Instruction) -> bool:
 
 def _fault(group: Group, chain: _Chain, limits: KernelLimits) -> str:
     """Why the chain shall not be one kernel, or ""."""
-    kept = [member for member in group.maps if member in chain.members]
+    kept = [member for member in group.maps if member in chain.members and member.opcode != "reshape"]
     reduces = [member for member in kept if member.opcode == "reduce"]
     if len(reduces) == len(kept) == 1:
         return "a reduce without a chain"

@@ -1,4 +1,4 @@
-"""Merging of reduces: sums down the columns of the same arrays are made in one sweep.
+"""Merging of reduces: sums of the same arrays are made in one sweep.
 
     m = f32[512,1024] multiply(x, y)
     r = f32[1024] reduce(x, zero), dimensions={0}, to_apply=sum
@@ -10,9 +10,10 @@ becomes
     r = get-tuple-element(t), index=0
     s = get-tuple-element(t), index=1
 
-Statistics of a batch and gradients of biases and scales come in such families. Only reduces that keep the fastest
-dimension are merged, whose lanes fold a result each, in the order of the elements: so no bit changes. Neither may need
-the other, and they must read an array in common, which is what is saved.
+Statistics of a batch and gradients of biases and scales come in such families. Those that keep the fastest dimension
+have lanes that fold a result each, in the order of the elements: so no bit changes. Folds of rows are merged if each is
+by one op, and of something that is computed, as the products of some vectors and the same matrix are: the others are
+calls of a library. Neither may need the other, and they must read an array in common, which is what is saved.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.kernel_plan import SHORT_ROW, is_element_op, is_inlinable
+from xlapy.hlo.kernel_plan import SHORT_ROW, is_element_op, is_inlinable, sole_operation
 from xlapy.hlo.shape import Shape
 from xlapy.passes.base import Pass, Record, pinned, program_computations
 from xlapy.passes.fusion.cost import memory_bytes
@@ -152,15 +153,22 @@ def _sources(instruction: Instruction) -> tuple[Instruction, ...]:
 
 
 def _is_mergeable(instruction: Instruction) -> bool:
-    """A reduce of one array whose lanes fold a result each."""
+    """A reduce of one array whose lanes fold a result each, or that folds rows of what its kernel computes."""
     if instruction.opcode != "reduce" or len(instruction.operands) != 2 or not instruction.attributes["dimensions"]:
         return False
     source = instruction.operands[0].shape
     if not source.is_static or not source.size or source.type.is_narrow_float or source.type.is_complex:
         return False
     fastest = source.minor_to_major[0]
-    kept = fastest not in instruction.attributes["dimensions"] and source.dims[fastest] >= SHORT_ROW
-    return kept and is_inlinable(instruction.called[0]) and _same_order(instruction)
+    if source.dims[fastest] < SHORT_ROW or not is_inlinable(instruction.called[0]) or not _same_order(instruction):
+        return False
+    return fastest not in instruction.attributes["dimensions"] or _folds_computed_rows(instruction)
+
+
+def _folds_computed_rows(reduce: Instruction) -> bool:
+    array = reduce.operands[0]
+    is_computed = is_element_op(array) and array.opcode != "parameter"
+    return is_computed and reduce.shape.size > 1 and sole_operation(reduce.called[0]) is not None
 
 
 def _same_order(reduce: Instruction) -> bool:
