@@ -13,7 +13,8 @@ becomes
 
 Such a product takes as long as memory takes to deliver the matrix. The library of products would read it as an array,
 which is written before; the kernel of a fold reads what it is computed from, a quarter of it here, and once. So are
-weights that are stored in few bits, when tokens come one at a time.
+weights that are stored in few bits, when tokens come one at a time. So are matrices that are gathered, as experts are
+for a token: they are read where they lie.
 
 In a loop, a matrix that a near cache holds stays one: it may be computed once, in front of the loop.
 """
@@ -42,8 +43,10 @@ from xlapy.support.records import Record, replaced
 NEAR_BYTES = 256 << 10
 """Of a matrix that a second-level cache holds from one step of a loop to the next one."""
 
-MOST_ROWS = 4  # of the product: as many sums as one kernel folds side by side
+MOST_ROWS = 8  # of the product: twice as many as one kernel folds side by side
 FEW_BITS = 2  # a matrix is computed again for a second vector where it is read from half of its bytes, or less
+SMALL_PART = 16  # of the bytes of a matrix: what is read beside it, as scales and numbers of experts are
+LEAST_ROW_BYTES = 64  # that are gathered from one place
 MOST_FOLLOWED = 32  # instructions that compute a matrix
 
 
@@ -122,7 +125,8 @@ def _is_better_computed(matrix: Instruction, most_bytes: int) -> bool:
     read, seen, pending = 0, {matrix}, [matrix]
     while pending:
         value = pending.pop()
-        if value.opcode in PICKING or len(seen) > MOST_FOLLOWED:
+        is_picked = value.opcode in PICKING and not _takes_rows(value)
+        if is_picked or len(seen) > MOST_FOLLOWED:
             return False
         for operand in value.operands:
             if operand in seen:
@@ -132,7 +136,17 @@ def _is_better_computed(matrix: Instruction, most_bytes: int) -> bool:
                 pending.append(operand)
             else:
                 read += min(memory_bytes(operand), value.shape.size * operand.shape.type.bytes)
-    return 0 < read <= most_bytes
+    return 0 < read <= most_bytes + matrix.shape.bytes // SMALL_PART
+
+
+def _takes_rows(gather: Instruction) -> bool:
+    """Neighbours along the last dimension are so in what it takes them from, all of a row."""
+    if gather.opcode != "gather":
+        return False
+    rows = gather.operands[0].shape
+    is_whole = gather.attributes["slice_sizes"][-1] == rows.dims[-1]
+    is_last = gather.shape.rank - 1 in gather.attributes["dimension_numbers"].offset_dims
+    return is_whole and is_last and rows.dims[-1] * rows.type.bytes >= LEAST_ROW_BYTES
 
 
 def _folds(vectors: _Side, matrix: _Side, summed: ElementType) -> Value:
