@@ -24,6 +24,8 @@ SKINNY = {
     "64x64x16384": (64, 64, 16384),
 }  # rows and columns of the result, length of the sums
 MATRIX_VECTOR = {"small": (64, 64), "cache": (512, 512), "memory": (4096, 4096)}
+EIGHT_VECTORS = {"8x4096x4096": (8, 4096, 4096)}
+EXPERTS = {"2x8x1024x1024": (2, 8, 1024, 1024)}
 BATCHED = {
     "4096x3x3x3": (4096, 3, 3, 3),
     "4096x8x8x8": (4096, 8, 8, 8),
@@ -55,15 +57,22 @@ def matrix_and_vector(dtype: Any = np.float32) -> Maker:
 
 
 def scaled_bytes(*, transposed: bool = False) -> Maker:
-    """A vector, weights in bytes, and a scale for each of their columns."""
+    """A vector, or a few, weights in bytes, and a scale for each of their columns."""
 
     def make(generator: np.random.Generator, size: Any) -> Arrays:
-        rows, columns = size
+        vectors, rows, columns = (1, *size)[-3:]
         weights = generator.integers(-127, 128, (columns, rows) if transposed else (rows, columns)).astype(np.int8)
-        vector, scales = (generator.standard_normal(shape, np.float32) for shape in ((1, rows), (columns,)))
-        return [vector, weights, scales]
+        few, scales = (generator.standard_normal(shape, np.float32) for shape in ((vectors, rows), (columns,)))
+        return [few, weights, scales]
 
     return make
+
+
+def experts(generator: np.random.Generator, size: Any) -> Arrays:
+    """A vector, weights of all experts, and the numbers of those that are asked."""
+    asked, count, rows, columns = size
+    x, weights = (generator.standard_normal(shape, np.float32) for shape in ((rows,), (count, rows, columns)))
+    return [x, weights, generator.integers(0, count, asked).astype(np.int32)]
 
 
 def operations(size: Any) -> float:
@@ -155,6 +164,19 @@ WORKLOADS = [
         scaled_bytes(transposed=True),
         MATRIX_VECTOR,
     ),
+    _product(
+        "eight_vectors_bytes_f32",
+        lambda x, w, s: (x @ w.astype(jnp.float32)) * s,
+        scaled_bytes(),
+        EIGHT_VECTORS,
+    ),
+    _product(
+        "eight_vectors_bytes_transposed_f32",
+        lambda x, w, s: (x @ w.astype(jnp.float32).T) * s,
+        scaled_bytes(transposed=True),
+        EIGHT_VECTORS,
+    ),
+    Workload("dot", "vector_experts_f32", lambda x, w, i: jnp.einsum("d,edf->ef", x, w[i]), experts, EXPERTS),
     _product("batched_f32", jnp.matmul, operands(np.float32), BATCHED, equivalent=equivalents.matrix_product),
     Workload(
         "dot",

@@ -10,12 +10,13 @@ import ml_dtypes
 import numpy as np
 
 from benchmarks.workload import Arrays, Maker, Workload
-from benchmarks.workloads.inputs import IMAGE_SIZES, MATRIX_SIZES, integers, normal
+from benchmarks.workloads.inputs import IMAGE_SIZES, MATRIX_SIZES, integers, normal, uniform
 
 HEADS = {"small": (1, 16, 4, 16), "cache": (4, 64, 8, 64), "memory": (16, 1024, 16, 64)}
 """Batch, sequence, heads, depth."""
 
 
+LATTICE = {"cache": (9, 200, 200)}
 PICTURES = {"small": (1, 16, 16, 3), "cache": (4, 64, 64, 3), "memory": (64, 224, 224, 3)}
 """Pictures, rows, columns, colours."""
 
@@ -27,6 +28,19 @@ def one_row(generator: np.random.Generator, shape: Any) -> Arrays:
 def periodic_laplacian(x: Any) -> Any:
     """All four neighbours, round the ends."""
     return sum(jnp.roll(x, step, axis) for step in (1, -1) for axis in (0, 1)) - 4 * x
+
+
+def lattice_boltzmann(x: Any) -> Any:
+    """A step of a fluid on a lattice: what moves in each of nine directions goes there, and relaxes."""
+    ways = [(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1)]
+    x = jnp.stack([jnp.roll(x[number], way, (0, 1)) for number, way in enumerate(ways)])
+    along, across = (np.array(parts, np.float32)[:, None, None] for parts in zip(*ways, strict=True))
+    weights = np.array([4 / 9, *[1 / 9] * 4, *[1 / 36] * 4], np.float32)[:, None, None]
+    density = x.sum(0)
+    u, v = (x * along).sum(0) / density, (x * across).sum(0) / density
+    speed = along * u + across * v
+    rest = weights * density * (1 + 3 * speed + 4.5 * speed * speed - 1.5 * (u * u + v * v))
+    return x - 0.6 * (x - rest)
 
 
 def space_to_depth(x: Any) -> Any:
@@ -56,6 +70,7 @@ WORKLOADS = [
     _movement("concatenate_columns", lambda x, y: jnp.concatenate([x, y], 1), normal(2)),
     _movement("pad", lambda x: jnp.pad(x, ((1, 1), (2, 2)))),
     _movement("periodic_laplacian", periodic_laplacian),
+    _movement("lattice_boltzmann", lattice_boltzmann, uniform(1, 2), LATTICE),
     _movement("reverse_rows", lambda x: x[::-1]),
     _movement("reverse_columns", lambda x: x[:, ::-1]),
     _movement("broadcast_row", lambda row, like: jnp.broadcast_to(row, like.shape), one_row),

@@ -13,6 +13,8 @@ import numpy as np
 from benchmarks.workload import Arrays, Maker, Workload
 from benchmarks.workloads.inputs import IMAGE_SIZES, MATRIX_SIZES, normal
 
+VECTOR = {"4096": (4096,)}
+
 
 def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
     mean = x.mean(1, keepdims=True)
@@ -22,6 +24,12 @@ def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
 
 def rms_norm(x: Any, scale: Any, _: Any) -> Any:
     return x * jax.lax.rsqrt((x * x).mean(1, keepdims=True) + 1e-6) * scale
+
+
+def layer_norm_of_vector(x: Any, scale: Any, shift: Any) -> Any:
+    """Of a single token, as in decoding."""
+    mean = x.mean()
+    return (x - mean) * jax.lax.rsqrt(((x - mean) ** 2).mean() + 1e-5) * scale + shift
 
 
 def batch_norm_statistics(x: Any) -> Any:
@@ -69,6 +77,7 @@ WORKLOADS = [
     _chain("log_sum_exp_all", jax.nn.logsumexp),
     _chain("layer_norm", layer_norm, with_scale_and_shift),
     _chain("layer_norm_gradient", gradient(layer_norm), with_scale_and_shift, tolerance=8),
+    _chain("layer_norm_of_vector", layer_norm_of_vector, with_scale_and_shift, VECTOR),
     _chain("rms_norm", rms_norm, with_scale_and_shift),
     _chain("batch_norm_statistics", batch_norm_statistics),
     _chain("batch_norm_training", batch_norm_training, with_scale_and_shift),

@@ -150,7 +150,7 @@ def _takes_rows(gather: Instruction) -> bool:
 
 
 def _folds(vectors: _Side, matrix: _Side, summed: ElementType) -> Value:
-    """One fold for each vector; those of columns become one that reads the matrix once."""
+    """One fold for each vector; some of them become one that reads the matrix once."""
     (dim,) = (dim for dim in vectors.free if vectors.array.shape.dims[dim] > 1)
     whole = [SliceDimension(0, size) for size in vectors.array.shape.dims]
     place = len(vectors.batch) + (0 if vectors.is_left else len(matrix.free))

@@ -208,7 +208,9 @@ def _rows_of_memory(
     as of short rows, which lie one behind the other anyway, or for functions, which take longer than memory."""
     dims, region = reduce.operands[0].shape.dims, reduce.called[0]
     work = [*members, *region]
-    is_light = len(work) <= MOST_WORK_PER_ROW and not any(i.opcode in TRANSCENDENTAL or i.called for i in work)
+    most = power_of_two_below(MOST_WORK_PER_ROW * STREAMS // len(work))
+    is_light = len(work) <= MOST_WORK_PER_ROW * len(reduce.grouped_operands()[0])
+    is_light = is_light and not any(i.opcode in TRANSCENDENTAL or i.called for i in work)
     values = [leaf.type for leaf in reduce.shape.leaves()]
     is_plain = not any(type.is_complex or register_type(type).bits < I32.bits for type in values)
     read = [member for member in members if member.opcode == "parameter" and member.shape.size >= math.prod(dims)]
@@ -216,7 +218,7 @@ def _rows_of_memory(
     is_far = operand_bytes > target.l2_bytes if is_narrow else is_in_memory(operand_bytes, target)
     if not (is_light and is_plain and row_bytes >= PAGE_BYTES and is_far):
         return 1
-    rows = power_of_two_below(STREAMS // max(1, min(len(read), STREAMS)))
+    rows = min(power_of_two_below(STREAMS // max(1, min(len(read), STREAMS))), most)
     inner = max((dim for dim in reduce.attributes["dimensions"] if dims[dim] > 1), default=-1)
     return rows if inner >= 0 and dims[inner] >= rows else 1
 
