@@ -16,6 +16,7 @@ from xlapy.passes.algebra import (
     ordering,
     reductions,
     scatters,
+    selections,
     shapes,
     windows,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "ordering",
     "reductions",
     "scatters",
+    "selections",
     "shapes",
     "windows",
 ]
