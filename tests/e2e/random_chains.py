@@ -1,4 +1,4 @@
-"""Random chains over the rows, or the columns, of arrays whose dimensions are often equal: of values that are dear to
+"""Random chains over the rows, or the columns, or all of arrays whose dimensions are often equal: of values that are dear to
 compute, read where they are and moved elsewhere, with values of rows and of columns, and folds in between.
 
 Folds are maxima, so that results are exact.
@@ -26,7 +26,8 @@ class Chain:
         self.type = self.random.choice(TYPES)
         self.dims = self._dims()
         rank = len(self.dims)
-        self.folded = self.random.choice([*itertools.combinations(range(rank), rank - 1), (rank - 1,), (rank - 1,)])
+        rows = [*itertools.combinations(range(rank), max(rank - 1, 1)), (rank - 1,), (rank - 1,)]
+        self.folded = self.random.choice([*rows, (*range(rank),)])
         self.kept = [dim for dim in range(rank) if dim not in self.folded]
         self.lines: list[str] = []
         self.parameters: list[Dims] = [self.dims, *((size,) for size in self.dims)]
@@ -35,7 +36,7 @@ class Chain:
 
     def _dims(self) -> Dims:
         side = self.random.choice(SIDES)
-        dims = [side] * self.random.choice((2, 2, 3))
+        dims = [side] * self.random.choice((1, 2, 2, 2, 3, 3))
         if self.random.random() < 0.3:
             dims[0] = self.random.choice((3, 16, 20))
         return tuple(min(size, MOST_OF_THREE) if len(dims) == 3 else size for size in dims)
