@@ -162,6 +162,9 @@ def _sum_of(center: Instruction) -> Instruction | None:
     """The sum that a center is a positive part of: as infinite as that, so that where an element is, so is its
     distance."""
     for _ in range(MOST_FOLLOWED):
+        if center.opcode == "broadcast" and center.shape.size == center.operands[0].shape.size:
+            center = center.operands[0]
+            continue
         bound = next(filter(None, (match(pattern, center) for pattern in _PORTIONS)), None)
         if bound is None or ("d" in bound and not number_of(bound["d"]) > 0):
             break

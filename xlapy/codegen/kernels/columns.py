@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I8, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I8, I64, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels.fetching import fetched_by_rows
 from xlapy.codegen.kernels.lane_folds import LaneFold, is_found_in_order, lane_fold
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
@@ -256,13 +256,15 @@ def _in_slots(
 
 @dataclass(frozen=True, slots=True)
 class ColumnExtent:
-    """How many elements a column has, how many columns and strips lie side by side, and whether results go past the
-    caches: for kernels that find out when they run, whose arrays have one dimension before the folded one."""
+    """How many elements a column has, how many columns and strips lie side by side, whether results go past the caches,
+    and, of wide strips, how many vectors make one: for kernels that find out when they run, whose arrays have one
+    dimension before the folded one."""
 
     length: Value
     columns: Value
     strips: Value
-    streams: Value
+    streams: Value | None = None
+    vectors: Value | None = None
 
 
 # -- code ------------------------------------------------------------------------------------------------------------
@@ -321,18 +323,30 @@ class StripScratch(Array):
         return ix.sum(ix.scale(down, self.width), column)
 
 
+def strip_of(k: KernelBuilder, unit: Value, strips: Operand) -> tuple[Coordinate, Coordinate]:
+    """Which columns of strips lie before a unit, and which of their strips it is, of so many."""
+    if isinstance(strips, int):
+        return Indexing(k, 1).divide(Coordinate(unit), strips)
+    outside = k.udiv(unit, strips)
+    return Coordinate(outside), Coordinate(k.sub(unit, k.mul(outside, strips)))
+
+
 def bytes_to_next(
-    k: KernelBuilder, plan: ColumnPlan, strip: Coordinate, strips: int, width: int
+    k: KernelBuilder, plan: ColumnPlan, strip: Coordinate, strips: Operand, width: Operand, extent: ColumnExtent | None
 ) -> dict[Instruction, Value]:
     """From what one of so many strips, `width` columns wide, has of an operand that sweeps find in a cache, once one of
     them has read it, to what the next one has: it lies beside it, or, behind the last one, in the next rows."""
-    space, found = plan.space, {}
-    is_last = k.compare("eq", strip.start, strips - 1)
+    length, columns = k.const(I64, plan.space.row_length), k.const(I64, plan.space.dims[-1])
+    if extent is not None:
+        length, columns = extent.length, extent.columns
+    strips, width = (k.const(I64, size) if isinstance(size, int) else size for size in (strips, width))
+    below, found = k.mul(k.sub(length, 1), columns), {}
+    is_last = k.compare("eq", strip.start, k.sub(strips, 1))
     for operand, sweeps in plan.readers.items():
         if len(sweeps) > 1:
             element_bytes = memory_type(operand.shape.type).bytes
-            below = (space.row_length - 1) * space.dims[-1] * element_bytes
-            found[operand] = k.add(k.select(is_last, k.const(I64, below), 0), width * element_bytes)
+            to_below = k.select(is_last, k.mul(below, element_bytes), 0)
+            found[operand] = k.add(to_below, k.mul(width, element_bytes))
     return found
 
 
@@ -366,7 +380,7 @@ class _Strip:
         self.extent = extent
         self.ix = Indexing(k, plan.lanes)
         dims, scalar = plan.space.dims, Indexing(k, 1)
-        outside, strip = self._divided(unit)
+        outside, strip = strip_of(k, unit, plan.strips if extent is None else extent.strips)
         columns = k.const(I64, dims[-1]) if extent is None else extent.columns
         first = k.smin(k.mul(strip.start, plan.width), k.sub(columns, plan.width))
         outer = [dim for dim in plan.space.kept if dim != len(dims) - 1]
@@ -398,13 +412,6 @@ class _Strip:
         found.known = [{} for _ in self.columns]
         return found
 
-    def _divided(self, unit: Value) -> tuple[Coordinate, Coordinate]:
-        """Which columns of strips lie before a unit, and which of their strips it is."""
-        if self.extent is None:
-            return Indexing(self.k, 1).divide(Coordinate(unit), self.plan.strips)
-        outside = self.k.udiv(unit, self.extent.strips)
-        return Coordinate(outside), Coordinate(self.k.sub(unit, self.k.mul(outside, self.extent.strips)))
-
     def _bytes_to_next(self, strip: Coordinate) -> dict[Instruction, Value]:
         """To what the next strip reads, where that finds it in a cache: in a near one, or, of sizes that are not known
         here, in the last one."""
@@ -412,7 +419,9 @@ class _Strip:
             reread = [operand for operand, sweeps in self.plan.readers.items() if len(sweeps) > 1]
             widths = [self.plan.width * memory_type(operand.shape.type).bytes for operand in reread]
             return {operand: self.k.const(I64, width) for operand, width in zip(reread, widths, strict=True)}
-        return bytes_to_next(self.k, self.plan, strip, self.plan.strips, self.plan.width) if self.plan.is_short else {}
+        if not self.plan.is_short:
+            return {}
+        return bytes_to_next(self.k, self.plan, strip, self.plan.strips, self.plan.width, None)
 
     def _kept_in(self, room: Value, first: Value) -> dict[Instruction, Array]:
         k, plan = self.k, self.plan
@@ -471,7 +480,8 @@ class _Strip:
             self._store_down(outputs)
             return
         k = self.k
-        is_off = None if self.extent is None else k.compare("eq", self.extent.streams, 0)
+        streams = None if self.extent is None else self.extent.streams
+        is_off = None if streams is None else k.compare("eq", streams, 0)
         placed = iter(past_caches(k, [output for _, output in self._results(outputs, full=True)], unless=is_off))
         is_full = map(self.plan.space.is_full, self.plan.roots)
         self._store_down([next(placed) if whole else own for whole, own in zip(is_full, outputs, strict=True)])

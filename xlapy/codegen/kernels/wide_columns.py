@@ -17,8 +17,8 @@ from dataclasses import replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.columns import ColumnPlan, bytes_to_next, fetching_next
+from xlapy.codegen.ir import I64, KernelBuilder, Operand, Value
+from xlapy.codegen.kernels.columns import ColumnExtent, ColumnPlan, bytes_to_next, fetching_next, strip_of
 from xlapy.codegen.kernels.loop import power_of_two_below
 from xlapy.codegen.kernels.tasks import LEAST_LONG_TASKS
 from xlapy.codegen.kernels.wide_blocks import (
@@ -71,21 +71,28 @@ class WideColumnPlan(Record):
 def plan_wide_columns(plan: ColumnPlan, operand_bytes: int, target: Target) -> WideColumnPlan | None:
     """How to take columns by wide strips; None if narrow ones are better."""
     space = plan.space
-    types = [memory_type(operand.shape.type) for operand in plan.readers]
-    is_read = len(plan.sweeps) > 1 and not (plan.full_roots or plan.kept) and 0 < len(types) <= STREAMS
     is_folded_once = sum(space.dims[dim] > 1 for dim in space.folded) == 1
-    if not (is_read and is_folded_once and is_in_memory(operand_bytes, target)) or _has_functions(plan):
+    widest = widest_plan(plan) if is_folded_once and is_in_memory(operand_bytes, target) else None
+    if widest is None:
         return None
+    types = [memory_type(operand.shape.type) for operand in plan.readers]
     row_bytes = space.dims[-1] * max(type.bytes for type in types)
-    values = plan.lanes * sum(register_type(reduce.shape.type).bytes for sweep in plan.sweeps for reduce in sweep)
     strip = plan.lanes * space.row_length * sum(type.bytes for type in types)
-    most = min(MOST_BYTES // values, target.l2_bytes // (STRIPS_IN_CACHE * strip))
+    most = min(widest.vectors, target.l2_bytes // (STRIPS_IN_CACHE * strip))
     whole, left = divmod(space.dims[-1], plan.lanes)
     vectors = 0 if left else next((count for count in range(most, 0, -1) if whole % count == 0), 0)
     if vectors < whole and vectors * row_bytes < whole * LEAST_PIECE_BYTES:
         return None
-    rows = power_of_two_below(STREAMS // len(types))
-    return WideColumnPlan(plan, vectors, rows, plan.bytes_per_unit * vectors // plan.vectors)
+    return replace(widest, vectors=vectors, bytes_per_unit=plan.bytes_per_unit * vectors // plan.vectors)
+
+
+def widest_plan(plan: ColumnPlan) -> WideColumnPlan | None:
+    """The sweeps of a plan down the widest strips there are, if those may be wide."""
+    is_read = len(plan.sweeps) > 1 and not (plan.full_roots or plan.kept) and 0 < len(plan.readers) <= STREAMS
+    if not is_read or _has_functions(plan):
+        return None
+    values = plan.lanes * sum(register_type(reduce.shape.type).bytes for sweep in plan.sweeps for reduce in sweep)
+    return WideColumnPlan(plan, MOST_BYTES // values, power_of_two_below(STREAMS // len(plan.readers)), 0)
 
 
 def _has_functions(plan: ColumnPlan) -> bool:
@@ -102,10 +109,12 @@ def emit_wide_columns(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
+    extent: ColumnExtent | None = None,
 ) -> None:
-    """Writes the kernel over strips [begin, end). What a strip reads is fetched while the one before it is folded for
-    the second time, and else by the processor: it is slower where the first sweep asks for the rows to come (variances
-    on a Zen 5, one core: 27 GB/s without, 24 with 1 KB of each row ahead, 22 with the rows below, too)."""
+    """Writes the kernel over strips [begin, end). With an `extent`, that is what counts, and not the sizes of the plan,
+    whose strips are the widest then. What a strip reads is fetched while the one before it is folded for the second
+    time, and else by the processor: it is slower where the first sweep asks for the rows to come (variances on a Zen 5,
+    one core: 27 GB/s without, 24 with 1 KB of each row ahead, 22 with the rows below, too)."""
     arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
     lanes, graph = plan.narrow.lanes, ElementGraph(Indexing(k, 1), arrays)
 
@@ -116,7 +125,7 @@ def emit_wide_columns(
 
     values = [BlockValues(k, starts(sweep), lanes, plan.vectors) for sweep in plan.narrow.sweeps]
     with k.loop(begin, end) as units:
-        strip = _WideStrip(k, plan, arrays, values, units.index, end)
+        strip = _WideStrip(k, plan, arrays, values, units.index, end, extent)
         for number in range(len(values)):
             strip.fold(number)
         strip.store(outputs)
@@ -133,6 +142,7 @@ class _WideStrip:
         values: Sequence[BlockValues],
         unit: Value,
         end: Value,
+        extent: ColumnExtent | None,
     ) -> None:
         self.k = k
         self.plan = plan.narrow
@@ -142,27 +152,33 @@ class _WideStrip:
         self.vectors = plan.vectors
         self.count = k.const(I64, plan.vectors)
         self.rows = plan.rows
+        self.length: Operand = plan.narrow.space.dims[self._folded]
+        strips: Operand = plan.strips
+        if extent is not None:
+            assert extent.vectors is not None
+            self.count, self.length, strips = extent.vectors, extent.length, extent.strips
         scalar, space = Indexing(k, 1), plan.narrow.space
-        outside, strip = scalar.divide(Coordinate(unit), plan.strips)
+        outside, strip = strip_of(k, unit, strips)
         outer = [dim for dim in space.kept if dim != len(space.dims) - 1]
         self.outer = dict(zip(outer, scalar.delinearize(outside, [space.dims[dim] for dim in outer]), strict=True))
-        self.first = k.mul(strip.start, plan.width)
-        self.to_next = self._bytes_to_next(strip, plan, k.sub(end, unit))
+        width = k.mul(self.count, self.ix.lanes)
+        self.first = k.mul(strip.start, width)
+        # Nothing where none is left of a task: another core may have the next strip, and so much that is read twice
+        # makes memory slower for all.
+        has_next = k.compare("gt", k.sub(end, unit), 1)
+        found = bytes_to_next(k, plan.narrow, strip, strips, width, extent)
+        self.to_next = {operand: k.select(has_next, to_next, 0) for operand, to_next in found.items()}
 
-    def _bytes_to_next(self, strip: Coordinate, plan: WideColumnPlan, left: Value) -> dict[Instruction, Value]:
-        """To what the next strip reads. Nothing where none is `left` of a task: another core may have the next one, and
-        so much that is read twice makes memory slower for all."""
-        k = self.k
-        has_next = k.compare("gt", left, 1)
-        found = bytes_to_next(k, plan.narrow, strip, plan.strips, plan.width)
-        return {operand: k.select(has_next, to_next, 0) for operand, to_next in found.items()}
+    @property
+    def _folded(self) -> int:
+        """The dimension that is folded."""
+        return next(dim for dim in self.plan.space.folded if self.plan.space.dims[dim] > 1)
 
     def fold(self, number: int) -> None:
         """Folds down the columns what the reduces of a sweep fold."""
         k, reduces, values = self.k, self.plan.sweeps[number], self.values[number]
         wanted = [reduce.operands[0] for reduce in reduces]
         folds = [self.plan.lane_fold(k, reduce) for reduce in reduces]
-        inner = next(dim for dim in self.plan.space.folded if self.plan.space.dims[dim] > 1)
         arrays = fetching_next(self.plan, self.arrays, self.to_next, number)
 
         def fold(begin: Value, rows: int) -> VectorFold:
@@ -171,7 +187,7 @@ class _WideStrip:
             def of_vector(vector: Vector, state: Sequence[Element]) -> Sequence[Element]:
                 graph = ElementGraph(self.ix, arrays, self._per_column(vector.number, number, wanted))
                 for place in places:
-                    index = self._index(vector.number, {inner: place})
+                    index = self._index(vector.number, {self._folded: place})
                     elements = graph.values([(value, index) for value in wanted])
                     state = [
                         splat(k, folded, self.ix.lanes)
@@ -183,7 +199,7 @@ class _WideStrip:
             return of_vector
 
         values.begin(self.count)
-        WideFold(values, self.count, self.rows, fold, weight=self.vectors).emit(k, self.plan.space.dims[inner])
+        WideFold(values, self.count, self.rows, fold, weight=self.vectors).emit(k, self.length)
 
     def store(self, outputs: Sequence[Array]) -> None:
         with self.k.loop(0, self.count) as vectors:

@@ -18,20 +18,35 @@ from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I64, Module
 from xlapy.codegen.kernels.columns import ColumnPlan
 from xlapy.codegen.kernels.loop import is_streamed
+from xlapy.codegen.kernels.wide_columns import WideColumnPlan
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
+from xlapy.codegen.libraries.chain_bodies import (
+    BODIES,
+    COLUMN_BODIES,
+    FOLDED_BODIES,
+    OVER_WIDE_STRIPS,
+    WIDE_BODIES,
+    is_over_columns,
+    is_over_rows,
+)
 from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, read_body
-from xlapy.codegen.libraries.chain_columns import COLUMNS, columns_name, emit_columns_chain, widths_of
+from xlapy.codegen.libraries.chain_columns import (
+    COLUMNS,
+    columns_name,
+    emit_columns_chain,
+    wide_name,
+    widths_of,
+)
 from xlapy.codegen.libraries.chain_columns import SIZES as COLUMN_SIZES
 from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY, NUMBERS_PLACE, SCRATCH_PLACE
 from xlapy.codegen.libraries.chain_rows import (
     LEAST_LENGTH,
-    MOST_LENGTH,
     ROWS,
     WHOLE,
     emit_rows_chain,
     has_functions,
     in_place_name,
+    most_length,
     names_of_functions,
     rows_together,
     whole_name,
@@ -40,7 +55,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import three_parts
+from xlapy.hlo.kernel_plan import fusion_roots, three_parts
 
 LEAST_BYTES = 1 << 20  # of an array that takes some tens of microseconds to read
 LEAST_WHOLE_BYTES = 1 << 16  # of one whose exponentials do
@@ -48,7 +63,7 @@ LEAST_WHOLE_BYTES = 1 << 16  # of one whose exponentials do
 _NARROW = (et.BF16, et.F16)
 _WIDE = (et.F32, et.F64)
 _BODIES = {
-    **{name: (text, _WIDE) for name, text in BODIES.items()},
+    **{name: (text, _WIDE) for name, text in (BODIES | FOLDED_BODIES | COLUMN_BODIES).items()},
     **{name: (text, _NARROW) for name, text in WIDE_BODIES.items()},
 }
 """Texts, and the types of elements for which there are libraries."""
@@ -68,58 +83,84 @@ def call_over_rows(
     """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an operand;
     `part`: rows for which it is called at a time, if not all. That of a first step lies in scratch memory."""
     chain = _large_chain(computation, LEAST_WHOLE_BYTES)
-    if chain is None or not LEAST_LENGTH <= chain.space.row_length <= MOST_LENGTH:
+    body = None if chain is None else _body_of(chain, ROWS)
+    if chain is None or body is None or not LEAST_LENGTH <= chain.space.row_length <= most_length(body, chain.type):
         return None
     is_large = _largest(computation) >= LEAST_BYTES
     is_whole = not (is_large or chain.space.row_length % WHOLE) and has_functions(chain.body)
     if not (is_large or is_whole):
         return None
-    body, space, together = _body_of(chain, ROWS), chain.space, rows_together(chain.body)
+    space, together = chain.space, rows_together(chain.body)
     wanted = space.rows_at_once(in_place=in_place, part=part)
     block = -(-wanted // together) * together
     if part and block != wanted:
         return None
-    if body is None or block > space.rows or (in_place and space.rows % block):
+    if block > space.rows or (in_place and space.rows % block):
         return None
     name = library_name(ROWS, body, chain.type)
-    place = SCRATCH_PLACE if is_first_step else FIRST_ARRAY + len(computation.parameters)
-    streams = not (in_place or part) and is_streamed([computation.root], target.lanes(chain.type.bits), target)
-    sizes = (space.rows, space.row_length, block, streams, place)
+    whole = [root for root in fusion_roots(computation) if space.is_full(root)]
+    streams = not (in_place or part) and bool(whole) and is_streamed(whole, target.lanes(chain.type.bits), target)
+    sizes = (space.rows, space.row_length, block, streams)
     function = whole_name(name) if is_whole else in_place_name(name) if in_place else name
-    return ChainCall(_call(name, function, sizes, chain, computation), -(-space.rows // block))
+    call = _call(name, function, sizes, chain, computation, in_scratch=is_first_step)
+    return ChainCall(call, -(-space.rows // block))
 
 
-def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, task_bytes: int) -> LibraryCall | None:
+def call_over_columns(
+    computation: Computation, plan: ColumnPlan, grain: int, task_bytes: int, target: Target
+) -> LibraryCall | None:
     """How a library computes a fused computation over columns as planned, if one does: in tasks of `grain` units, with
     so much memory for each."""
     chain = _large_chain(computation, LEAST_WHOLE_BYTES)
-    parts = None if chain is None else three_parts(chain.space.dims, chain.space.folded)
-    body = None if chain is None or parts is None else _body_of(chain, COLUMNS)
-    if chain is None or parts is None or body is None or plan.vectors not in widths_of(body):
+    body = None if chain is None else _body_of(chain, COLUMNS)
+    if chain is None or body is None or plan.vectors not in widths_of(body):
         return None
-    _, length, columns = parts
-    last = chain.space.dims[-1]
-    if columns > last and last % plan.width:
-        return None  # strips overlap others within the last dimension
-    name = library_name(COLUMNS, body, chain.type)
+    is_far = _largest(computation) > target.l2_bytes and not plan.is_short
+    if not (has_functions(chain.body) or is_far):
+        return None
     row_bytes = plan.width * chain.type.bytes
     sizes = {
-        "length": length,
-        "columns": columns,
-        "strips": plan.strips * (columns // last),
         "streams": plan.streaming,
-        "ahead": max(1, FETCHED_AHEAD // row_bytes) * columns * chain.type.bytes,
+        "rows_ahead": max(1, FETCHED_AHEAD // row_bytes),
         "grain": grain,
         "task_bytes": task_bytes,
-        "result": FIRST_ARRAY + len(computation.parameters),
     }
-    numbers = (int(sizes[size]) for size in COLUMN_SIZES)
-    return _call(name, columns_name(name, plan.vectors), numbers, chain, computation)
+    function = columns_name(library_name(COLUMNS, body, chain.type), plan.vectors)
+    return _columns_call(function, chain, body, plan, computation, sizes)
+
+
+def call_over_wide_columns(computation: Computation, plan: WideColumnPlan) -> LibraryCall | None:
+    """The same for wide strips."""
+    chain = _large_chain(computation, LEAST_BYTES)
+    body = None if chain is None else _body_of(chain, COLUMNS)
+    if chain is None or body not in OVER_WIDE_STRIPS:
+        return None
+    function = wide_name(library_name(COLUMNS, body, chain.type))
+    return _columns_call(function, chain, body, plan, computation, {})
+
+
+def _columns_call(
+    function: str,
+    chain: FoundChain,
+    body: str,
+    plan: ColumnPlan | WideColumnPlan,
+    computation: Computation,
+    others: dict[str, int],
+) -> LibraryCall | None:
+    """The call of a function for strips as planned. `others` are more of its sizes."""
+    space = chain.space
+    parts, last = three_parts(space.dims, space.folded), space.dims[-1]
+    if parts is None or (parts[-1] > last and last % plan.width):
+        return None  # strips overlap others within the last dimension
+    _, length, columns = parts
+    strips = plan.strips * (columns // last)
+    sizes = {"length": length, "columns": columns, "strips": strips, "vectors": plan.vectors, **others}
+    numbers = (int(sizes.get(size, 0)) for size in COLUMN_SIZES)
+    return _call(library_name(COLUMNS, body, chain.type), function, numbers, chain, computation)
 
 
 def _large_chain(computation: Computation, least: int) -> FoundChain | None:
-    is_large = computation.root.opcode != "tuple" and _largest(computation) >= least
-    return find_chain(computation) if is_large else None
+    return find_chain(computation) if _largest(computation) >= least else None
 
 
 def _largest(computation: Computation) -> int:
@@ -130,7 +171,7 @@ def _largest(computation: Computation) -> int:
 def _body_of(chain: FoundChain, way: str) -> str | None:
     """The name of the body of a chain, if there is a library that has it."""
     for name, (text, types) in _BODIES.items():
-        if way == COLUMNS and not is_softmax(name):
+        if not _IS_OVER[way](name):
             continue
         may_be = chain.type in types and text.count("=") + text.count(NUMBER) == len(chain.body.nodes)
         if may_be and _body(name) == chain.body:
@@ -144,9 +185,18 @@ def _body(name: str) -> ChainBody:
 
 
 def _call(
-    library: str, function: str, sizes: Iterable[int], chain: FoundChain, computation: Computation
+    library: str,
+    function: str,
+    sizes: Iterable[int],
+    chain: FoundChain,
+    computation: Computation,
+    *,
+    in_scratch: bool = False,
 ) -> LibraryCall:
-    numbers = [*sizes, *(_place(computation, array) for array in chain.arrays)]
+    """A call with its results, or the only one, in scratch memory, or behind the operands."""
+    first = SCRATCH_PLACE if in_scratch else FIRST_ARRAY + len(computation.parameters)
+    numbers = [*sizes, *(first + result for result in chain.results)]
+    numbers += [_place(computation, array) for array in chain.arrays]
     for number in chain.numbers:
         if isinstance(number, np.ndarray):
             numbers += [NUMBERS_PLACE, (len(numbers) + 2) * I64.bytes, int.from_bytes(number.tobytes(), "little")]
@@ -175,14 +225,18 @@ def _library(way: str, body: str, type: ElementType) -> Library:
     name = library_name(way, body, type)
     if way == ROWS:
         return Library(name, names_of_functions(name, _body(body)), partial(_emit_rows, body, type))
-    exports = tuple(columns_name(name, vectors) for vectors in widths_of(body))
-    return Library(name, exports, partial(_emit_columns, body, type))
+    narrow = [columns_name(name, vectors) for vectors in widths_of(body)]
+    wide = [wide_name(name)] if body in OVER_WIDE_STRIPS else []
+    return Library(name, (*narrow, *wide), partial(_emit_columns, body, type))
 
+
+_IS_OVER = {ROWS: is_over_rows, COLUMNS: is_over_columns}
 
 CHAIN_LIBRARIES = {
     library.name: library
     for body, (_, types) in _BODIES.items()
-    for way in ((ROWS, COLUMNS) if is_softmax(body) else (ROWS,))
+    for way, is_over in _IS_OVER.items()
+    if is_over(body)
     for library in (_library(way, body, type) for type in types)
 }
 """By name."""

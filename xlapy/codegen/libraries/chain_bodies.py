@@ -1,5 +1,5 @@
-"""The chains over rows that libraries have: softmaxes and normalizations, as programs write them once they are
-simplified. `chain_body.read_body` says how they are written here."""
+"""The chains over rows and columns that libraries have: softmaxes and normalizations, as programs write them once they
+are simplified. `chain_body.read_body` says how they are written here."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def _normal(x: str, *, by_root: bool = False, type: str = "") -> str:
     return "\n".join([f"shifted = add variance #{type}", *ways])
 
 
-def _affine(type: str = "") -> str:
+def _affine(type: str = "", given: str = "along") -> str:
     return f"""
-        scale = along{type}
-        shift = along{type}
+        scale = {given}{type}
+        shift = {given}{type}
         scaled = multiply normal scale
         result = add scaled shift
     """
@@ -143,6 +143,29 @@ _LOG_SUM_EXP = """
 """
 """One number for each row, and a finite one where all elements are the least."""
 
+_EXPONENTIALS_OF_PARTS = """
+        x = whole
+        top = fold.maximum x #
+        is_finite = is-finite top
+        shift = select is_finite top #
+        lower = subtract x shift
+        e = exponential lower
+        sum = fold.add e #
+        results top shift sum
+"""
+"""What the same is made of, of parts of rows (`passes.folds_in_parts`)."""
+
+_MOMENTS_OF_PARTS = """
+        x = whole
+        sum = fold.add x #
+        mean = divide sum #
+        centered = subtract x mean
+        square = multiply centered centered
+        squares = fold.add square #
+        results sum mean squares
+"""
+"""What variances are made of, of parts of rows or columns."""
+
 _MASK = "mask = whole:pred\n"
 _TRIANGLE = "mask = triangle #:s32\n"
 
@@ -184,6 +207,22 @@ BODIES = {
 }
 """By name, for elements of one type."""
 
+FOLDED_BODIES = {
+    "moments": _WHOLE + _centered("x") + "results mean variance",
+    "variance": _WHOLE + _centered("x"),
+    "moments_of_parts": _MOMENTS_OF_PARTS,
+    "exponentials_of_parts": _EXPONENTIALS_OF_PARTS,
+}
+"""The same with some numbers for each row, and nothing to keep before."""
+
+_BATCH_NORM = _WHOLE + _centered("x") + _normal("centered") + _affine(given="across")
+
+COLUMN_BODIES = {
+    "batch_norm": _BATCH_NORM,
+    "batch_norm_and_moments": _BATCH_NORM + "results result mean variance",
+}
+"""The same over columns."""
+
 WIDE_BODIES = {
     "wide_softmax": _softmax("f32"),
     "wide_softmax_of_products": _softmax("f32", "multiply"),
@@ -203,9 +242,21 @@ WIDE_BODIES = {
 
 
 def is_softmax(body: str) -> bool:
-    """It keeps exponentials. Only such are usual over columns, too."""
+    """It keeps exponentials."""
     return "softmax" in body
 
+
+def is_over_rows(body: str) -> bool:
+    return body not in COLUMN_BODIES
+
+
+def is_over_columns(body: str) -> bool:
+    """Programs have it over columns, too."""
+    return is_softmax(body) or body in COLUMN_BODIES or body in OVER_WIDE_STRIPS
+
+
+OVER_WIDE_STRIPS = frozenset({"moments_of_parts"})
+"""Those over columns so short that a cache holds wide strips of them."""
 
 WITH_LITTLE_WORK = frozenset(
     {"softmax", "softmax_of_products", "softmax_of_quotients", "softmax_of_sums", "wide_softmax"}

@@ -1,4 +1,4 @@
-"""What a chain over rows computes, apart from sizes and numbers: the text by which libraries know it.
+"""What a chain over rows or columns computes, apart from sizes and numbers: the text by which libraries know it.
 
     top = fold maximum x #          each value with its op and what that is given; # is a number of the program
     e = exponential (subtract x top)
@@ -25,14 +25,15 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import RowSpace, fusion_roots, is_row_major, row_space, sole_operation
 from xlapy.hlo.ops import OPS, Trait
 
-NUMBER, WHOLE, ALONG = "#", "whole", "along"
-"""What a chain is given: numbers (constants, or what is in memory), arrays of all elements, and arrays of one for each
-place in a row."""
+NUMBER, WHOLE, ALONG, ACROSS = "#", "whole", "along", "across"
+"""What a chain is given: numbers (constants, or what is in memory), arrays of all elements, arrays of one for each
+place in a row, and arrays of one for each of the columns that lie side by side."""
 
 TRIANGLE = "triangle"
 """Whether an element is at or before the diagonal of its matrix, whose number of rows is given."""
 
 FOLD = "fold"
+RESULTS = "results"
 _HALF = 0.5  # the significand of powers of two
 MOST_ROWS = (1 << 31) - 1  # that are counted
 MOST_INSTRUCTIONS = 64  # of a chain for which there may be a library
@@ -49,13 +50,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ChainBody:
-    """The values of a chain, operands first; the last one is its result."""
+    """The values of a chain, operands first, and which of them are its results."""
 
     nodes: tuple[Node, ...]
+    results: tuple[int, ...]
 
     @property
     def text(self) -> str:
-        return "\n".join(" ".join([node.op, node.type, *map(str, node.operands)]) for node in self.nodes)
+        lines = [" ".join([node.op, node.type, *map(str, node.operands)]) for node in self.nodes]
+        return "\n".join([*lines, " ".join([RESULTS, *map(str, self.results)])])
 
 
 Source = Instruction | np.ndarray[Any, Any]
@@ -64,36 +67,52 @@ Source = Instruction | np.ndarray[Any, Any]
 
 @dataclass(slots=True)
 class FoundChain:
-    """A chain of a program: its body, its space and type, and what stands for what the body is given, in order."""
+    """A chain of a program: its body, its space and type, what stands for what the body is given, in order, and which
+    results of the computation those of the body are."""
 
     body: ChainBody
     space: RowSpace
     type: ElementType
     arrays: list[Instruction]
     numbers: list[Source]
+    results: list[int]
 
 
 def find_chain(computation: Computation) -> FoundChain | None:
-    """The chain that a fused computation of row kind is, if libraries might know it: one with one result."""
-    (root, *others), order = fusion_roots(computation), computation.post_order()
+    """The chain that a fused computation of row kind is, if libraries might know it."""
+    roots, order = fusion_roots(computation), computation.post_order()
     first = next((instruction for instruction in order if instruction.opcode == "reduce"), None)
     space = None if first is None or len(order) > MOST_INSTRUCTIONS else row_space(first)
-    if space is None or others or not is_row_major(root) or root.shape.size not in (space.rows, math.prod(space.dims)):
+    type = roots[0].shape.type
+    if space is None or not all(_is_result(root, space, type) for root in roots):
         return None
-    writer = _Writer(space, root.shape.type)
+    writer = _Writer(space, type)
     for instruction in order:
-        if not writer.add(instruction):
+        is_tuple = instruction is computation.root and instruction not in roots
+        if not (is_tuple or writer.add(instruction)):
             return None
-    order_of_nodes = _canonical_order(writer.nodes, writer.known[root])
+    if not all(root in writer.known for root in roots):
+        return None
+    prints = _prints(writer.nodes)
+    places = [writer.known[root] for root in roots]
+    results = sorted(range(len(roots)), key=lambda result: prints[places[result]])
+    order_of_nodes = _canonical_order(writer.nodes, prints, [places[result] for result in results])
     given = [number for number in order_of_nodes if number in writer.sources]
     arrays = [writer.sources[number] for number in given if writer.nodes[number].op != NUMBER]
     return FoundChain(
-        _renumbered(writer.nodes, order_of_nodes),
+        _renumbered(writer.nodes, order_of_nodes, [places[result] for result in results]),
         space,
-        root.shape.type,
+        type,
         [array for array in arrays if isinstance(array, Instruction)],
         [writer.sources[number] for number in given if writer.nodes[number].op == NUMBER],
+        results,
     )
+
+
+def _is_result(root: Instruction, space: RowSpace, type: ElementType) -> bool:
+    """A result has an element for each of the arrays, or for each fold."""
+    is_plain = root.opcode != "parameter" and root.shape.type is type and is_row_major(root)
+    return is_plain and root.shape.size in (space.rows, math.prod(space.dims))
 
 
 @dataclass(slots=True)
@@ -150,17 +169,28 @@ class _Writer:
         return False
 
     def _add_parameter(self, parameter: Instruction) -> bool:
-        """A number, an array of all elements, or one that is repeated for all rows."""
+        """A number, an array of all elements, or one that is repeated for all rows, or down all columns."""
         if parameter.shape.is_scalar:
             self.scalars[parameter] = parameter
             return True
         if self.space.is_full(parameter):
             return self._add_source(parameter, WHOLE)
-        return all(self._is_repeated_along(user) for user in parameter.users) and self._add_source(parameter, ALONG)
+        if all(self._is_repeated_along(user) for user in parameter.users):
+            return self._add_source(parameter, ALONG)
+        return all(map(self._is_repeated_across, parameter.users)) and self._add_source(parameter, ACROSS)
 
     def _is_repeated_along(self, user: Instruction) -> bool:
         folded = self.space.folded
         return user.opcode == "broadcast" and self.space.is_full(user) and user.attributes["dimensions"] == folded
+
+    def _is_repeated_across(self, user: Instruction) -> bool:
+        """A parameter has a number for each column, of which all columns are that lie side by side."""
+        first, rank = max(self.space.folded) + 1, len(self.space.dims)
+        if not self.space.is_columns or math.prod(self.space.dims[first:]) != self.space.rows:
+            return False
+        if user.opcode != "broadcast" or not self.space.is_full(user):
+            return self.space.is_per_row(user)
+        return user.attributes["dimensions"] == tuple(range(first, rank))
 
     def _is_part_of_triangle(self, instruction: Instruction) -> bool:
         return not self.space.is_full(instruction) and self._compares_row_and_place(instruction)
@@ -253,9 +283,10 @@ class _Writer:
 def read_body(text: str) -> ChainBody:
     """The body that is written in a table: a line for each value, with its name, its op and the names of what that is
     given, as `name = op a b`; the type of a conversion, or of what is given, behind a colon, if it is not that of the
-    result."""
+    result. The last value is the result, unless a line names `results`."""
     nodes: list[Node] = []
     names: dict[str, int] = {}
+    results: list[int] = []
 
     def place(word: str) -> int:
         if word.partition(":")[0] != NUMBER:
@@ -264,48 +295,59 @@ def read_body(text: str) -> ChainBody:
         return len(nodes) - 1
 
     for line in filter(None, map(str.strip, text.splitlines())):
-        name, _, value = line.partition(" = ")
+        name, is_value, value = line.partition(" = ")
+        if not is_value:
+            results = [names[result] for result in line.split()[1:]]
+            continue
         op, *operands = value.split()
         places = tuple(place(operand) for operand in operands)
         names[name] = len(nodes)
         opcode, _, type = op.partition(":")
         nodes.append(Node(opcode, type, places))
-    return _renumbered(nodes, _canonical_order(nodes, len(nodes) - 1))
+    prints = _prints(nodes)
+    results = sorted(results or [len(nodes) - 1], key=prints.__getitem__)
+    return _renumbered(nodes, _canonical_order(nodes, prints, results), results)
 
 
-def _canonical_order(nodes: Sequence[Node], root: int) -> list[int]:
-    """The nodes that the root needs, operands first, from left to right where the order counts; else by what they
-    are."""
+def _prints(nodes: Sequence[Node]) -> list[int]:
+    """Numbers that tell apart what nodes compute."""
     prints: list[int] = []
-    ordered: list[tuple[int, ...]] = []
     for node in nodes:
-        operands = node.operands
-        if _commutes(node.op):
-            operands = tuple(sorted(operands, key=prints.__getitem__))
-        ordered.append(operands)
-        words = [node.op, node.type, *(str(prints[operand]) for operand in operands)]
+        words = [node.op, node.type, *(str(prints[operand]) for operand in _ordered(node, prints))]
         prints.append(zlib.crc32(" ".join(words).encode()))
+    return prints
+
+
+def _ordered(node: Node, prints: Sequence[int]) -> tuple[int, ...]:
+    """The operands of a node, in an order that does not depend on the program if they may be swapped."""
+    return tuple(sorted(node.operands, key=prints.__getitem__)) if _commutes(node.op) else node.operands
+
+
+def _canonical_order(nodes: Sequence[Node], prints: Sequence[int], results: Sequence[int]) -> list[int]:
+    """The nodes that the results need, operands first, from left to right where the order counts; else by what they
+    are."""
     order: dict[int, None] = {}
-    pending: list[tuple[int, Iterator[int]]] = [(root, iter(ordered[root]))]
-    while pending:
-        number, rest = pending[-1]
-        operand = next((operand for operand in rest if operand not in order), None)
-        if operand is None:
-            order[number] = None
-            pending.pop()
-        else:
-            pending.append((operand, iter(ordered[operand])))
+    for result in results:
+        pending: list[tuple[int, Iterator[int]]] = [(result, iter(_ordered(nodes[result], prints)))]
+        while pending:
+            number, rest = pending[-1]
+            operand = next((operand for operand in rest if operand not in order), None)
+            if operand is None:
+                order[number] = None
+                pending.pop()
+            else:
+                pending.append((operand, iter(_ordered(nodes[operand], prints))))
     return [*order]
 
 
-def _renumbered(nodes: Sequence[Node], order: Sequence[int]) -> ChainBody:
+def _renumbered(nodes: Sequence[Node], order: Sequence[int], results: Sequence[int]) -> ChainBody:
     places = {number: place for place, number in enumerate(order)}
     found = []
     for number in order:
         node = nodes[number]
         operands = [places[operand] for operand in node.operands]
         found.append(Node(node.op, node.type, tuple(sorted(operands) if _commutes(node.op) else operands)))
-    return ChainBody(tuple(found))
+    return ChainBody(tuple(found), tuple(places[result] for result in results))
 
 
 def _commutes(op: str) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
-from xlapy.codegen.libraries.chain_body import ALONG, FOLD, NUMBER, TRIANGLE, WHOLE, ChainBody, Node
+from xlapy.codegen.libraries.chain_body import ACROSS, ALONG, FOLD, NUMBER, TRIANGLE, WHOLE, ChainBody, Node
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.element_types import ElementType, element_type_named
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import RowSpace
+from xlapy.hlo.kernel_plan import RowSpace, fusion_roots
 from xlapy.hlo.shape import Dims, Shape
 
 NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
@@ -25,8 +25,8 @@ NUMBERS_OF_NUMBER = 3  # of a call, for one of the body
 @dataclass(frozen=True, slots=True)
 class ChainProblem:
     """The numbers and arrays of one call, loaded where they are asked for. First come `sizes`, by name, then the places
-    of the arrays in the table, then three for each number of the body: the place of the memory in the table that has
-    it, where in that it is, and itself, if it is a constant. Nothing writes to them."""
+    of the results and of the arrays in the table, then three for each number of the body: the place of the memory in
+    the table that has it, where in that it is, and itself, if it is a constant. Nothing writes to them."""
 
     k: KernelBuilder
     sizes: tuple[str, ...]
@@ -38,7 +38,7 @@ class ChainProblem:
     def inputs(self, whole: Callable[[Value, Shape], Array], alias: str | None) -> dict[Instruction, Array]:
         """The arrays, those of all elements made from where they are, and the numbers."""
         arrays: dict[Instruction, Array] = {}
-        number = len(self.sizes)
+        number = len(self.sizes) + len(self.roots)
         for parameter in self.computation.parameters:
             shape, pointer = parameter.shape, self.pointer(self._number(number))
             if shape.is_scalar:
@@ -48,6 +48,15 @@ class ChainProblem:
                 arrays[parameter] = Array(pointer, shape, alias) if shape.rank == 1 else whole(pointer, shape)
                 number += 1
         return arrays
+
+    @property
+    def roots(self) -> tuple[Instruction, ...]:
+        return fusion_roots(self.computation)
+
+    def outputs(self) -> list[tuple[Instruction, Value]]:
+        """The results, and where they are."""
+        first = len(self.sizes)
+        return [(root, self.pointer(self._number(first + number))) for number, root in enumerate(self.roots)]
 
     def pointer(self, place: Operand) -> Value:
         k = self.k
@@ -83,10 +92,10 @@ def chain_of(body: ChainBody, type: ElementType, space: RowSpace) -> Computation
     """The computation of a body, of arrays as large as the space says: its parameters are the arrays, and behind them
     the numbers. All dimensions of the space are different."""
     computation = Computation("chain")
-    given = [node for node in body.nodes if node.op in (WHOLE, ALONG)]
+    given = [node for node in body.nodes if node.op in (WHOLE, ALONG, ACROSS)]
     numbers = [node for node in body.nodes if node.op == NUMBER]
     along = tuple(space.dims[dim] for dim in space.folded)
-    dims: dict[str, Dims] = {WHOLE: space.dims, ALONG: along, NUMBER: ()}
+    dims: dict[str, Dims] = {WHOLE: space.dims, ALONG: along, ACROSS: space.dims[-1:], NUMBER: ()}
     for place, node in enumerate([*given, *numbers]):
         shape = Shape.array(_type(node, type), dims[node.op])
         computation.add("parameter", shape=shape, number=place)
@@ -97,7 +106,8 @@ def chain_of(body: ChainBody, type: ElementType, space: RowSpace) -> Computation
             values.append(next(scalars if node.op == NUMBER else arrays))
         else:
             values.append(_value(computation, node, [values[place] for place in node.operands], type, space))
-    computation.set_root(values[-1])
+    results = [values[place] for place in body.results]
+    computation.set_root(results[0] if len(results) == 1 else computation.add("tuple", results))
     return computation
 
 
@@ -136,8 +146,11 @@ def _triangle(computation: Computation, size: Instruction, space: RowSpace) -> I
 
 
 def _common_dims(operands: Sequence[Instruction], space: RowSpace) -> Dims:
-    """Those of what is made of all operands: whole, unless all have one value for each row."""
+    """Those of what is made of all operands: whole, unless all have one value for each row. What has one for each of
+    the columns side by side has one for each of any group of them."""
     found = {operand.shape.dims for operand in operands if operand.shape.rank}
+    if space.is_columns and found <= {space.dims[-1:], space.kept_dims}:
+        return max(found, key=len, default=())
     return found.pop() if len(found) == 1 else space.dims if found else ()
 
 

@@ -14,21 +14,25 @@ from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import Module, Value
 from xlapy.codegen.kernels.rows import Extent, emit_rows, plan_rows
+from xlapy.codegen.libraries.chain_bodies import FOLDED_BODIES
 from xlapy.codegen.libraries.chain_body import ALONG, ChainBody
 from xlapy.codegen.libraries.chain_problem import ChainProblem, chain_function, chain_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import LEAST_ROWS, MOST_ROW_BYTES, SWEPT_ELEMENTS, RowSpace
 from xlapy.hlo.shape import Shape
 
 ROWS = "rows"
-SIZES = ("rows", "length", "block", "streams", "result")
-"""How many rows there are, their elements, how many are taken together, whether results go past the caches, and the
-place of the result in the table."""
+SIZES = ("rows", "length", "block", "streams")
+"""How many rows there are, their elements, how many are taken together, and whether results go past the caches."""
 
 LEAST_LENGTH = 64
 MOST_LENGTH = MOST_ROW_BYTES // (8 * LEAST_ROWS)
 """Elements of a row. A stack has room for some rows of what is kept of the widest ones."""
+
+MOST_FOLDED_BYTES = MOST_ROW_BYTES
+"""The same where nothing is kept."""
 
 WHOLE = 128
 """Elements of a strip. Of rows that are made of such, vectors leave nothing over, however many are taken at once."""
@@ -70,6 +74,11 @@ def has_functions(body: ChainBody) -> bool:
     return any(node.op == "exponential" for node in body.nodes)
 
 
+def most_length(body: str, type: ElementType) -> int:
+    """Elements of a row."""
+    return MOST_FOLDED_BYTES // type.bytes if body in FOLDED_BODIES else MOST_LENGTH
+
+
 def rows_together(body: ChainBody) -> int:
     """Rows that the last sweep goes over side by side, where it reads more of arrays that are repeated for all rows
     than of a row itself; a block holds so many, or several times as many."""
@@ -90,9 +99,9 @@ def whole_name(name: str) -> str:
 
 
 def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: bool, is_whole: bool) -> None:
-    k, length, root = problem.k, problem["length"], problem.computation.root
+    k, length = problem.k, problem["length"]
     plan = plan_rows(problem.computation, 0, target, in_place=in_place)
-    plan = replace(plan, streaming=not in_place and plan.space.is_full(root))
+    plan = replace(plan, streaming=not in_place and any(map(plan.space.is_full, plan.roots)))
     most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_LENGTH)
     streams = k.compare("ne", problem["streams"], 0)
     extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, streams, together, is_whole)
@@ -102,12 +111,12 @@ def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: boo
     def whole(pointer: Value, shape: Shape) -> Array:
         return ChainRows(pointer, shape, alias, read_only=not in_place, ahead=ahead, length=length)
 
-    result_alias = None if in_place else "result"
-    pointer = problem.pointer(problem["result"])
-    result = (
-        ChainRows(pointer, root.shape, result_alias, read_only=False, length=length)
-        if plan.space.is_full(root)
-        else Array(pointer, root.shape, result_alias, read_only=False)
-    )
+    def output(root: Instruction, pointer: Value) -> Array:
+        alias = None if in_place else "result" if len(plan.roots) == 1 else f"result.{root.name}"
+        if not plan.space.is_full(root):
+            return Array(pointer, root.shape, alias, read_only=False)
+        return ChainRows(pointer, root.shape, alias, read_only=False, length=length)
+
+    outputs = [output(root, pointer) for root, pointer in problem.outputs()]
     units = k.parameters["begin"], k.parameters["end"]
-    emit_rows(k, plan, problem.inputs(whole, alias), [result], *units, in_place=in_place, extent=extent)
+    emit_rows(k, plan, problem.inputs(whole, alias), outputs, *units, in_place=in_place, extent=extent)

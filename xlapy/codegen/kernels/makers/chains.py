@@ -11,11 +11,11 @@ from xlapy.codegen.kernels.columns import TASKS_PER_CORE, emit_columns, plan_col
 from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call, kernel_of_fold
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan, emit_wide_columns, plan_wide_columns
-from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows
+from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows, call_over_wide_columns
 from xlapy.codegen.libraries.fold import call_of_first_step
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
-from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.graph import Computation
 from xlapy.hlo.kernel_plan import column_space
 
 
@@ -59,7 +59,7 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
     plan = plan_columns(computation, total, situation.target)
     wide = plan_wide_columns(plan, total, situation.target)
     if wide is not None:
-        return _wide_columns_kernel(operands, wide)
+        return _wide_columns_kernel(computation, wide)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
@@ -73,14 +73,17 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
         least_units=least,
         has_long_tasks=plan.is_short,
     )
-    call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes)
+    call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes, situation.target)
     if call is not None:
         return replace(kernel, body=call)
     return replace(kernel, own_bytes=0, least_units=1) if plan.fits_stack else kernel
 
 
-def _wide_columns_kernel(operands: Sequence[Instruction], plan: WideColumnPlan) -> Kernel:
+def _wide_columns_kernel(computation: Computation, plan: WideColumnPlan) -> Kernel:
+    operands = computation.parameters
+
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_wide_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.units_per_row, has_long_tasks=True)
+    call = call_over_wide_columns(computation, plan)
+    return Kernel(plan.units, plan.bytes_per_unit, call or body, least_units=plan.units_per_row, has_long_tasks=True)
