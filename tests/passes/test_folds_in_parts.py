@@ -151,3 +151,25 @@ def test_exponentials_of_wide_rows_stay_whole() -> None:
     text = EXPONENTIALS.replace("CENTER", "c")
     assert not FoldsInParts(least_bytes=1).run(parse(sized(text, 4096, 2048)))
     assert FoldsInParts(least_bytes=1).run(parse(sized(text, 131072, 64)))
+
+
+def test_a_mean_may_be_an_array_of_one_element() -> None:
+    """As it is where it keeps the dimensions that were folded."""
+    text = f"""{REGIONS} ENTRY main {{
+      x = f32[64,512] parameter(0)
+      zero = f32[] constant(0)
+      t = f32[] reduce(x, zero), dimensions={{0,1}}, to_apply=add
+      n = f32[] constant(32768)
+      sum = f32[1,1] broadcast(t), dimensions={{}}
+      size = f32[1,1] broadcast(n), dimensions={{}}
+      mean = f32[1,1] divide(sum, size)
+      m = f32[] reshape(mean)
+      b = f32[64,512] broadcast(m), dimensions={{}}
+      d = f32[64,512] subtract(x, b)
+      q = f32[64,512] multiply(d, d)
+      ROOT v = f32[] reduce(q, zero), dimensions={{0,1}}, to_apply=add
+    }}"""
+    array = np.random.default_rng(0).standard_normal((64, 512)).astype(np.float32)
+    module = parse(text)
+    assert FoldsInParts(least_bytes=1).run(module)
+    np.testing.assert_allclose(evaluate(module, array), array.size * array.astype(np.float64).var(), rtol=1e-4)

@@ -23,7 +23,7 @@ from xlapy.codegen.kernels.wide_blocks import FEW_THREADS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_fusion, call_of_reduce
 from xlapy.codegen.libraries.fold_columns import emit_columns, wide_name
-from xlapy.codegen.libraries.fold_maps import MAPS
+from xlapy.codegen.libraries.fold_maps import MAPS, SQUARES_OF_PARTS
 from xlapy.codegen.libraries.fold_plan import KINDS
 from xlapy.codegen.libraries.fold_problem import NUMBERS, FoldKind
 from xlapy.codegen.libraries.fold_rows import TOGETHER
@@ -160,7 +160,8 @@ MADE = {
 
 
 def test_all_maps_are_tested() -> None:
-    assert {made.name for maps in MAPS.values() for made in maps} == {*MADE, *MADE_WITH_EACH}
+    tested = {*MADE, *MADE_WITH_EACH, SQUARES_OF_PARTS.name}
+    assert {made.name for maps in MAPS.values() for made in maps} == tested
 
 
 @pytest.mark.parametrize("way", ["rows", "columns"])
@@ -296,6 +297,93 @@ def test_elements_and_a_number_for_each_fold(
         if way != "all":  # of which kernels make one row after the other
             assert_same(result, own)
         np.testing.assert_allclose(result, wanted, rtol=1e-4 if result.dtype == np.float32 else 1e-12)
+
+
+def squares_of_parts(squares: XlaOp, means: XlaOp, mean: XlaOp, size: float) -> XlaOp:
+    zero = ops.Broadcast(ops.Constant(means.builder, np.zeros((), means.shape.type.dtype)), means.shape.dims)
+    apart = ops.Select(ops.Eq(means, mean), zero, means - mean)
+    return squares + apart * apart * np.asarray(size, means.shape.type.dtype)
+
+
+@pytest.mark.parametrize("way", UNEVEN)
+@pytest.mark.parametrize("type", [F32, F64])
+def test_moments_of_parts_are_put_together(way: str, type: ElementType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of infinite ones, which may be equal."""
+    dims, folded = UNEVEN[way]
+    kept = tuple(dim for dim in range(len(dims)) if dim not in folded)
+    means = elements(type, "add", dims)
+    means[:, 7] = means[2] = np.inf
+    whole = np.asarray(means.mean(folded), type.dtype)
+    arrays = [abs(elements(type, "add", dims)), means, whole]
+
+    def build(squares: XlaOp, means: XlaOp, mean: XlaOp) -> XlaOp:
+        return fold(squares_of_parts(squares, means, each(mean, means, *kept), 48), "add", folded, 0)
+
+    module = record(build, *arrays)
+    executable = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    by = "columns" if way in ("columns", "groups") else "rows"
+    assert libraries_of(executable) == [f"fold_{by}_add_{type.name}_squares_of_parts"]
+    check_without_libraries(module, executable, arrays, monkeypatch, exactly=way != "all")
+
+
+def check_without_libraries(
+    module: Any,
+    executable: xlapy.Executable,
+    arrays: list[np.ndarray[Any, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    exactly: bool = True,
+) -> None:
+    """The results are those of kernels of the program, and of the evaluator."""
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    from_kernel = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    assert not libraries_of(from_kernel)
+    own, wanted = (jax.tree.leaves(found) for found in (from_kernel(*arrays), xlapy.evaluate(module, *arrays)))
+    for result, same, near in zip(jax.tree.leaves(executable(*arrays)), own, wanted, strict=True):
+        if exactly:
+            assert_same(result, same)
+        limit = {2: 1e-2, 4: 1e-4, 8: 1e-12}[result.dtype.itemsize]
+        np.testing.assert_allclose(result.astype(np.float64), near.astype(np.float64), rtol=limit, atol=limit)
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,)])
+@pytest.mark.parametrize("size", [67, 64])
+def test_means_are_divided_by_the_library(dims: tuple[int, ...], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By constants that are no powers of two, and by some that are, which laws make products of."""
+    shape = (size, 70, 261)
+    arrays = [elements(type, "add", shape) for type in (F32, F64, BF16)]
+
+    def build(*operands: XlaOp) -> list[XlaOp]:
+        results = []
+        for x in operands:
+            wide = ops.ConvertElementType(x, np.float32) if x.shape.type is BF16 else x
+            mean = fold(wide, "add", dims, 0) / np.asarray(size, wide.shape.type.dtype)
+            results.append(ops.ConvertElementType(mean, x.shape.type.dtype))
+        return results
+
+    module = record(build, *arrays)
+    executable = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    assert len(libraries_of(executable)) == len(arrays)
+    assert "kernel." not in executable.llvm_ir()
+    check_without_libraries(module, executable, arrays, monkeypatch, exactly=dims != (2,))
+
+
+def test_only_means_are_divided_by_the_library() -> None:
+    """Not what is made of integers or products, nor what is divided by what is no constant, or multiplied by anything
+    but powers of two."""
+    x = elements(F32, "add", COLUMNS)
+    sum = lambda x: fold(x, "add", (0,), 0)  # noqa: E731
+    for build in (
+        lambda x: fold(x, "maximum", (0,), 0) / np.float32(3),
+        lambda x: fold(x, "multiply", (0,), 1) / np.float32(3),
+        lambda x: sum(x) * np.float32(3),
+        lambda x: np.float32(3) / sum(x),
+        lambda x: sum(x) / sum(ops.Abs(x)),
+    ):
+        executable = xlapy.compile(record(build, x))
+        assert "kernel.0" in executable.llvm_ir()
+        np.testing.assert_allclose(executable(x), xlapy.evaluate(record(build, x), x), rtol=1e-4)
 
 
 @pytest.mark.parametrize("dims", [(0,), (0, 1)])

@@ -6,6 +6,8 @@ products and distances.
     fold_columns_OPCODE_TYPE.wide  several rows of many columns: what is in memory, or in long rows
     fold_rows_add_TYPE_square      the same with a map of the elements (`fold_maps`)
 
+They divide sums of floats by a number, if there is one.
+
 What else is made from the elements before they are folded, or from the results, is compiled with its program
 (`kernels.reduce`), and so are small arrays and short rows, where it counts that a kernel knows its sizes.
 """
@@ -21,7 +23,7 @@ from xlapy.codegen.kernels.reduce import ACCUMULATORS, bytes_of_arrays, vectors_
 from xlapy.codegen.kernels.wide_blocks import PAGE_BYTES, is_in_memory, vectors_of_block
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, wide_name, widths_of
-from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, plain_fold
+from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, bits_of, plain_fold
 from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
 from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows, rows_together
 from xlapy.codegen.registers import register_type
@@ -113,7 +115,15 @@ def _has_long_rows(fold: PlainFold) -> bool:
 def _numbers(fold: PlainFold, place: Place, result: int) -> dict[str, int]:
     places = {"input": place(fold.sources[0]), "other": place(fold.sources[-1]), "result": result}
     each = {"each": place(fold.each or fold.sources[0]), "each_step": fold.each_step}
-    return {**places, **each, "init": fold.init, "length": fold.length, "columns": fold.columns}
+    constants = {"init": fold.init, "constant": fold.constant}
+    bits = {
+        name: bits_of(constant.attributes["literal"].scalar(), fold.kind.type)
+        for name, constant in constants.items()
+        if constant is not None
+    }
+    if fold.divisor is not None:
+        bits["divisor"] = bits_of(fold.divisor, fold.kind.type)
+    return {**places, **each, **bits, "length": fold.length, "columns": fold.columns}
 
 
 def _rows_call(fold: PlainFold, numbers: dict[str, int], *, is_fetched: bool) -> LibraryCall:

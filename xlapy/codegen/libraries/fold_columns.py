@@ -77,7 +77,7 @@ class _Blocks:
             each = [problem.each(self._ix, k.add(place, number * lanes)) for number in range(self._vectors)]
             results = self._folded(first, initial, each, fetches=fetches)
             for number, result in enumerate(results):
-                problem.result.store(self._ix, problem.place(self._ix, k.add(place, number * lanes)), result)
+                problem.store(self._ix, k.add(place, number * lanes), result)
 
     def _folded(
         self, first: Value, initial: Sequence[Element], each: Sequence[Sequence[Element]], *, fetches: bool

@@ -4,12 +4,17 @@ them, and nothing else but that.
 reduce(x, 0)                           and with elements that are wider in between: convert(reduce(convert(x), 0))
 reduce(multiply(x, y), 0)              and other norms, products and distances
 reduce(exponential(x - each), 0)       and others with a number for each fold: each = broadcast(m)
+divide(reduce(x, 0), n)                and other sums that are divided by a constant: means
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
 
 from xlapy.codegen.libraries.fold_maps import ITSELF, MAPS, FoldMap
 from xlapy.codegen.libraries.fold_problem import FoldKind
@@ -18,6 +23,7 @@ from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major, sole_operation, three_parts
+from xlapy.hlo.patterns import number_of
 from xlapy.support.records import Record
 
 _OPCODES = ("add", "multiply", "maximum", "minimum")
@@ -25,6 +31,7 @@ _NARROW = (et.BF16, et.F16)
 _TYPES = (*_NARROW, et.F32, et.F64, et.S32, et.U32, et.S64, et.U64)
 
 _WIDE = (et.F32, et.F64)
+_HALF = 0.5  # the significand of powers of two
 _MADE = tuple((opcode, made) for opcode, maps in MAPS.items() for made in maps)
 
 
@@ -50,7 +57,9 @@ class PlainFold(Record):
     kind: FoldKind
     sources: tuple[Instruction, ...]
     each: Instruction | None  # an array with a number for each fold, or one for all of them
-    init: int  # its bits in a register
+    constant: Instruction | None  # of the map, if it has one
+    divisor: float | None
+    init: Instruction
     groups: int
     length: int
     columns: int  # 1 where rows are folded
@@ -72,7 +81,7 @@ class PlainFold(Record):
 
 def plain_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> PlainFold | None:
     """The fold that `root` is of instructions for which `is_source` holds, if it is such."""
-    reduce = root if root.opcode == "reduce" else _unconverted(root)
+    reduce, divisor = _undivided(root if root.opcode == "reduce" else _unconverted(root))
     if reduce.opcode != "reduce" or len(reduce.operands) != 2:
         return None
     init = reduce.operands[1]
@@ -84,10 +93,30 @@ def plain_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> P
         return None
     kind = FoldKind(combiner.opcode, sources[0].shape.type, root.shape.type, made)
     parts = three_parts(reduce.operands[0].shape.dims, reduce.attributes["dimensions"])
+    constant = sources.pop() if made.has_constant else None
     if kind not in KINDS or parts is None or not all(map(is_row_major, (root, reduce, *sources))):
         return None
+    if divisor is not None and not kind.may_be_divided:
+        return None
     each = sources.pop() if made.has_each else None
-    return PlainFold(kind, tuple(sources), each, _bits(init, kind.type), *parts)
+    return PlainFold(kind, tuple(sources), each, constant, divisor, init, *parts)
+
+
+def _undivided(value: Instruction) -> tuple[Instruction, float | None]:
+    """What is divided by a number, and that number. To multiply by a power of two is the same."""
+    if value.opcode not in ("divide", "multiply") or value.shape.type not in _WIDE:
+        return value, None
+    for operand, factor in (value.operands, value.operands[::-1]):
+        number = number_of(factor)
+        if number is None:
+            continue
+        if value.opcode == "divide":
+            return (operand, float(number)) if factor is value.operands[1] else (value, None)
+        with np.errstate(all="ignore"):
+            inverse = 1 / number
+        is_exact = np.isfinite(inverse) and math.frexp(number)[0] == _HALF
+        return (operand, float(inverse)) if is_exact else (value, None)
+    return value, None
 
 
 def _made_of(
@@ -141,9 +170,8 @@ def _unreshaped(value: Instruction) -> Instruction:
     return operand if is_row_major(operand) else value
 
 
-def _bits(constant: Instruction, type: ElementType) -> int:
+def bits_of(number: Any, type: ElementType) -> int:
     """A scalar as a register holds it, as a signed number."""
-    number = constant.attributes["literal"].scalar()
     register = register_type(type)
     if not register.is_float:
         return int(number) - (1 << 64) * (int(number) >> 63 > 0)

@@ -22,11 +22,13 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.records import Record
 
 INPUTS = ("input", "other")
-NUMBERS = (*INPUTS, "each", "each_step", "result", "init", "length", "columns", "blocks", "width", "ahead")
+ARRAYS = (*INPUTS, "each", "each_step", "result")
+NUMBERS = (*ARRAYS, "init", "constant", "divisor", "length", "columns", "blocks", "width", "ahead")
 """By name, in order: places of the arrays in the table (the other input, if two are folded, and the one that has a
 number for each fold, if there is one, with the distance of these: 0 if there is one number for all), the bits that a
-fold begins with, elements of a fold, folds side by side, blocks of them, vectors in a wide block, and how many bytes
-ahead of what is read memory is fetched, 0 for not at all."""
+fold begins with, those of the constant of the map, if it has one, and of what sums are divided by, 0 for nothing,
+elements of a fold, folds side by side, blocks of them, vectors in a wide block, and how many bytes ahead of what is
+read memory is fetched, 0 for not at all."""
 
 NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
 """In the table, which goes on with the context behind the numbers."""
@@ -52,6 +54,11 @@ class FoldKind(Record):
     def name(self, way: str) -> str:
         types = self.type.name if self.result == self.type else f"{self.type.name}_{self.result.name}"
         return f"fold_{way}_{self.opcode}_{types}{self.map.name and '_'}{self.map.name}"
+
+    @property
+    def may_be_divided(self) -> bool:
+        """Functions for it can make means of sums."""
+        return self.opcode == "add" and self.type.is_float
 
     def combiner(self) -> Instruction:
         """The operation on two scalars."""
@@ -82,27 +89,39 @@ class FoldProblem(Record):
         return [Array(self._pointer(self[name]), shape, "input", ahead=ahead) for name in names]
 
     def each(self, ix: Indexing, fold: Value) -> list[Element]:
-        """What folds side by side, from one of a number on, have one number each for: nothing, or an element."""
+        """What does not change along folds side by side, from one of a number on: a number for each, and a constant, if
+        there are such."""
+        constants: list[Element] = [self._scalar("constant")] if self.kind.map.has_constant else []
         if not self.kind.map.has_each:
-            return []
+            return constants
         array = Array(self._pointer(self["each"]), _unsized(self.kind.type), "input")
-        return [array.load(ix, self.place(ix, self.k.mul(fold, self["each_step"])))]
+        return [array.load(ix, self.place(ix, self.k.mul(fold, self["each_step"]))), *constants]
 
     def load(self, ix: Indexing, inputs: Sequence[Array], number: Value, each: Sequence[Element] = ()) -> Element:
-        """What is folded of the elements side by side, from one of a number on, and of what their folds have one number
-        each for."""
+        """What is folded of the elements side by side, from one of a number on, and of what does not change along their
+        folds."""
         elements = [array.load(ix, self.place(ix, number)) for array in inputs]
         together = [splat(self.k, element, ix.lanes) for element in (*elements, *each)]
         return self.kind.map.emit(self.k, self.kind.type, together)
 
-    @property
-    def result(self) -> Array:
-        return Array(self._pointer(self["result"]), _unsized(self.kind.result), "result", read_only=False)
+    def store(self, ix: Indexing, fold: Value, result: Element) -> None:
+        """Stores the results of folds side by side, from one of a number on."""
+        array = Array(self._pointer(self["result"]), _unsized(self.kind.result), "result", read_only=False)
+        array.store(ix, self.place(ix, fold), self._divided(result) if self.kind.may_be_divided else result)
+
+    def _divided(self, result: Element) -> Element:
+        assert isinstance(result, Value)
+        k, is_mean = self.k, self.k.compare("ne", self["divisor"], 0)
+        (divided,) = k.if_else(is_mean, lambda: k.div(result, self._scalar("divisor")), lambda: result)
+        return divided
 
     def init(self) -> Value:
         """What a fold begins with."""
+        return self._scalar("init")
+
+    def _scalar(self, name: str) -> Value:
         k, type = self.k, register_type(self.kind.type)
-        bits = self["init"] if type.bits == I64.bits else k.trunc(self["init"], type.integer())
+        bits = self[name] if type.bits == I64.bits else k.trunc(self[name], type.integer())
         return k.bitcast(bits, type)
 
     def place(self, ix: Indexing, number: Value) -> Index:

@@ -134,8 +134,7 @@ class _Rows:
         return _Row(number, own, problem.each(scalar, number))
 
     def _store(self, row: _Row, result: Element) -> None:
-        problem, scalar = self._problem, Indexing(self._problem.k, 1)
-        problem.result.store(scalar, problem.place(scalar, row.number), result)
+        self._problem.store(Indexing(self._problem.k, 1), row.number, result)
 
     def _states(self, fold: Folding, rows: Sequence[_Row], lanes: int, vectors: int) -> list[tuple[State, State]]:
         """By rows, what is folded of whole vectors, and of single elements behind them."""

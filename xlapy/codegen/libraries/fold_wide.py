@@ -86,8 +86,7 @@ class WideBlocks:
         fold.emit(k, length)
         with k.loop(0, count) as vectors:
             (value,) = self._values.load(vectors.index)
-            place = k.add(result, fold.vector(k, vectors.index).column)
-            problem.result.store(self._ix, problem.place(self._ix, place), value)
+            problem.store(self._ix, k.add(result, fold.vector(k, vectors.index).column), value)
 
     def _wide_fold(
         self,
