@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from xlapy.codegen.assembler import assembled
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.math.outlined import outlined_code
@@ -179,12 +180,16 @@ def finish(signature: Signature, lowered: Lowered, around: Environment) -> Progr
 def _object_compiler(target: Target, around: Environment) -> Compile:
     """Modules to object code, which is looked up on disk first.
 
-    Glue is not: it belongs to one program, which is kept whole, and takes no longer to compile than to keep. Nor are a
-    few kernels: to keep them takes a twentieth of the time, and other programs with the same ones are rare."""
+    Glue is not: it belongs to one program, which is kept whole, and takes no longer to compile than to keep; most of it
+    is assembled without LLVM. Nor are a few kernels: to keep them takes a twentieth of the time, and other programs
+    with the same ones are rare."""
     cache = object_cache(around)
 
     def compile_ir(module: ModuleText) -> bytes:
         text, level, reduces_strength = module
+        straight = assembled(text, target) if level == GLUE_LEVEL else None
+        if straight is not None:
+            return straight
         if level == GLUE_LEVEL or len(text) < LEAST_KEPT:
             return emit_object(text, target, codegen_level=level, reduces_strength=reduces_strength)
         key = f"{target.code_key}\n{level}{'r' * reduces_strength}\n{text}".encode()

@@ -1,0 +1,211 @@
+"""Code that is assembled without LLVM does what LLVM's does, and what is not known is left to LLVM."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.native import record
+from xlapy import ops
+from xlapy.codegen.assembler import assembled
+from xlapy.codegen.ir import F32, I32, I64, PTR, KernelBuilder, Module
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.target import host_target, reference_target
+from xlapy_runtime.hand_written import is_linux_on_x86
+from xlapy_runtime.linking import LinkedCode, link
+
+X86 = reference_target("avx2")
+ON_LINUX = pytest.mark.skipif(not is_linux_on_x86(), reason="the code is for Linux on x86-64")
+NUMBERS = [
+    0,
+    1,
+    -1,
+    127,
+    -128,
+    128,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 32,
+    -(1 << 31),
+    -(1 << 31) - 1,
+    1 << 62,
+]
+
+
+def linked(module: Module, *names: str) -> list[LinkedCode]:
+    """The code that is assembled, and LLVM's."""
+    code = assembled(module.text(), host_target())
+    assert code is not None
+    return [link([made], {}, names) for made in (code, emit_object(module.text(), host_target(), codegen_level=0))]
+
+
+def calls(codes: list[LinkedCode], name: str, result: Any, *types: Any) -> list[Any]:
+    return [ctypes.CFUNCTYPE(result, *types)(code.address(name)) for code in codes]
+
+
+@ON_LINUX
+@pytest.mark.parametrize("values", [1, 5, 40])
+def test_values_are_kept_in_registers_and_in_the_frame(values: int) -> None:
+    """As many as there are, over calls, at distances near and far."""
+    module = Module()
+    with KernelBuilder(module, "mix", [("a", I64), ("b", I64)], I64) as k:
+        a, b = k.parameters["a"], k.parameters["b"]
+        k.ret(k.sub(k.mul(a, 3), b))
+    with KernelBuilder(module, "all", [("x", PTR), ("y", PTR)], I64) as k:
+        x, y = k.parameters["x"], k.parameters["y"]
+        loaded = [k.load(k.gep(x, number, 8), I64) for number in range(values)]
+        far = k.load(k.gep(x, 100, 8), I64)
+        total = far
+        for value in loaded:
+            total = k.call_value("mix", [total, value], I64)
+            k.store(k.gep(y, k.and_(value, 3), 8), total)
+        k.ret(k.add(total, loaded[0]))
+    x = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 128)
+    results = []
+    codes = linked(module, "all")
+    for call in calls(codes, "all", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p):
+        y = np.zeros(4, np.int64)
+        results.append([call(x.ctypes.data, y.ctypes.data), *y.tolist()])
+    assert results[0] == results[1]
+
+
+@ON_LINUX
+@pytest.mark.parametrize("count", [1, 6, 7, 12])
+def test_arguments_are_in_registers_and_on_the_stack(count: int) -> None:
+    module = Module()
+    types = [I64] * count
+    with KernelBuilder(module, "entry", [("f", PTR), ("x", PTR)], I64) as k:
+        module.declare("llabs", I64, [I64])
+        x = k.parameters["x"]
+        given = [k.load(k.gep(x, number, 8), I64) for number in range(count)]
+        room = k.alloca(I64, 2)
+        k.store(room, k.call_value(k.parameters["f"], given, I64))
+        k.ret(k.call_value("llabs", [k.load(room, I64)], I64))
+
+    @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(types))
+    def weighted(*arguments: int) -> int:
+        return -sum(number * argument for number, argument in enumerate(arguments, 1))
+
+    x = np.arange(5, 5 + count)
+    codes = linked(module, "entry")
+    found = [
+        call(ctypes.cast(weighted, ctypes.c_void_p), x.ctypes.data)
+        for call in calls(codes, "entry", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+    ]
+    assert found == [int(x @ np.arange(1, count + 1))] * 2
+
+
+@ON_LINUX
+@pytest.mark.parametrize("predicate", ["eq", "ne", "lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("signed", [True, False])
+def test_branches_compare_numbers_of_any_size(predicate: str, signed: bool) -> None:
+    module = Module()
+    for number, constant in enumerate(NUMBERS):
+        with KernelBuilder(module, f"against.{number}", [("x", I64)], I32) as k:
+            with k.if_(k.compare(predicate, k.parameters["x"], constant, signed=signed)):
+                k.ret(k.const(I32, -7))
+            k.ret(k.const(I32, 9))
+    codes = linked(module, *(f"against.{number}" for number in range(len(NUMBERS))))
+    for number in range(len(NUMBERS)):
+        mine, theirs = calls(codes, f"against.{number}", ctypes.c_int32, ctypes.c_int64)
+        assert [mine(x) for x in NUMBERS] == [theirs(x) for x in NUMBERS]
+
+
+@ON_LINUX
+def test_narrow_numbers_and_arithmetic() -> None:
+    module = Module()
+    with KernelBuilder(module, "narrow", [("x", PTR)], I32) as k:
+        x = k.parameters["x"]
+        status = k.load(x, I32)
+        with k.if_(k.compare("lt", status, -3)):
+            k.store(k.gep(x, 4), k.const(I32, -5))
+            k.ret(status)
+        a, b = (k.load(k.gep(x, place, 8), I64) for place in (1, 2))
+        for place, value in enumerate([k.add(a, b), k.sub(a, b), k.mul(a, b), k.and_(a, b), k.or_(a, b), k.xor(a, b)]):
+            k.store(k.gep(x, place + 3, 8), value)
+        k.ret(k.load(k.gep(x, 4), I32))
+    codes = linked(module, "narrow")
+    for status in (-4, -3, 5):
+        results = []
+        for call in calls(codes, "narrow", ctypes.c_int32, ctypes.c_void_p):
+            x = np.array([status & 0xFFFF_FFFF, 12345678901, -987654321, *[0] * 6])
+            results.append([call(x.ctypes.data), *x.tolist()])
+        assert results[0] == results[1]
+
+
+@ON_LINUX
+def test_tables_and_functions_have_addresses() -> None:
+    module = Module()
+    module.declare("llabs", I64, [I64])
+    with KernelBuilder(module, "own", [("x", I64)], I64) as k:
+        k.ret(k.add(k.parameters["x"], 1))
+    with KernelBuilder(module, "places", [("to", PTR)], None) as k:
+        to = k.parameters["to"]
+        values = [k.table(I64, NUMBERS), k.table(I64, [4, 5]), k.function_pointer("own"), k.function_pointer("llabs")]
+        for number, value in enumerate(values):
+            k.store(k.gep(to, number, 8), value)
+    code, _ = codes = linked(module, "places", "own")
+    to = np.zeros(4, np.int64)
+    calls(codes, "places", None, ctypes.c_void_p)[0](to.ctypes.data)
+    first, second, own, outer = to.tolist()
+    assert (ctypes.c_int64 * len(NUMBERS)).from_address(first)[:] == NUMBERS and first % 64 == 0
+    assert (ctypes.c_int64 * 2).from_address(second)[:] == [4, 5]
+    assert own == code.address("own")
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(outer)(-3) == 3
+
+
+def written(write: Any, parameters: int = 2) -> str:
+    module = Module()
+    names = [(f"p{number}", PTR) for number in range(parameters)]
+    with KernelBuilder(module, "f", names, None) as k:
+        write(k)
+    return module.text()
+
+
+def loop(k: KernelBuilder) -> None:
+    with k.loop(0, 10) as loop:
+        k.store(k.parameters["p0"], loop.index)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(written(loop), id="a loop"),
+        pytest.param(written(lambda k: k.store(k.parameters["p0"], k.const(F32, 1))), id="a float"),
+        pytest.param(written(lambda k: k.alloca(I64, 1, align=64)), id="a frame that is aligned"),
+        pytest.param(written(lambda k: k.alloca(I64, 1 << 20)), id="a large frame"),
+        pytest.param(written(lambda k: None, parameters=7), id="parameters on the stack"),
+        pytest.param(written(lambda k: k.fence()), id="another instruction"),
+        pytest.param("@x = global i64 0\n", id="data"),
+        pytest.param("define internal void @f(ptr %x) {\nentry:\n  ret void\n}\n", id="a function of its own"),
+    ],
+)
+def test_other_code_is_llvms(text: str) -> None:
+    assert assembled(text, X86) is None
+
+
+@pytest.mark.parametrize("machine", ["neon"])
+def test_other_machines_are_llvms(machine: str) -> None:
+    text = written(lambda k: None)
+    assert assembled(text, X86) is not None
+    assert assembled(text, reference_target(machine)) is None
+
+
+@ON_LINUX
+def test_programs_of_calls_need_no_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only their libraries do, once."""
+    x = np.random.default_rng(0).normal(size=(300, 700)).astype(np.float32)
+
+    def build(x: Any) -> Any:
+        return ops.Dot(x, ops.Transpose(x, (1, 0)))
+
+    module = record(build, x)
+    wanted = xlapy.compile(module)(x)
+    monkeypatch.setattr("xlapy.compiler.emit_object", None)
+    executable = xlapy.compile(module, xlapy.CompileOptions(num_threads=1, verify=True))
+    np.testing.assert_array_equal(executable(x), wanted)
