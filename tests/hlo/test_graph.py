@@ -2,7 +2,9 @@
 
 import pickle
 
+from xlapy.hlo import element_types as et
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
 from xlapy.passes.base import pinned, supplant
 
@@ -145,3 +147,38 @@ def test_reprs_count_as_people_do() -> None:
     assert repr(one) == "<HloModule m (f32[4]) -> f32[4], 1 instruction>"
     assert repr(one.entry) == "<Computation e (f32[4]) -> f32[4], 1 instruction>"
     assert repr(program()[0]).endswith(", 6 instructions>")
+
+
+def test_what_is_remembered_of_a_computation_is_found_again_when_that_changes() -> None:
+    computation = Computation("c")
+    x = computation.add("parameter", shape=Shape.array(et.F32, (4,)), number=0)
+    computation.set_root(computation.add("negate", [x]))
+    asked = []
+
+    def opcodes() -> list[str]:
+        asked.append(None)
+        return [instruction.opcode for instruction in computation]
+
+    assert computation.remembered("opcodes", opcodes) is computation.remembered("opcodes", opcodes)
+    assert len(asked) == 1
+    computation.add("exponential", [computation.root])
+    computation.post_order()
+    assert computation.remembered("opcodes", opcodes) == ["parameter", "negate", "exponential"]
+    computation.set_shape(x, x.shape)
+    computation.set_root(x)
+    computation.remembered("opcodes", opcodes)
+    assert len(asked) == 3
+
+
+def test_a_shape_is_proven_until_something_changes_that_it_follows_from() -> None:
+    computation = Computation("c")
+    x, y = (computation.add("parameter", shape=Shape.array(et.F32, (4,)), number=number) for number in range(2))
+    made = [computation.add("add", [x, y]) for _ in range(3)]
+    unchecked = computation.add_unchecked(made[0].spec, made[0].shape, [x, y], {})
+    assert all(instruction.is_proven for instruction in (x, y, *made)) and not unchecked.is_proven
+    wide = computation.add("parameter", shape=Shape.array(et.F32, (8,)), number=2)
+    computation.set_operands(made[0], [x, wide])
+    computation.set_shape(made[1], wide.shape)
+    assert [instruction.is_proven for instruction in made] == [False, False, True]
+    computation.set_shape(y, wide.shape)
+    assert not made[2].is_proven

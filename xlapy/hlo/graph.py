@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter, is_
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.ops import OPS, OpSpec, Trait
@@ -23,6 +24,8 @@ from xlapy.support.text_forms import GRAPH_FORMS, TEXT_FORMS
 from xlapy.support.wording import counted
 
 NO_METADATA = OpMetadata()
+Found = TypeVar("Found")
+_SHAPE = attrgetter("shape")
 
 
 class Instruction:
@@ -42,6 +45,7 @@ class Instruction:
         "opcode",
         "operands",
         "parent",
+        "proof",
         "shape",
         "spec",
         "users",
@@ -70,6 +74,17 @@ class Instruction:
         self.users: dict[Instruction, None] = {}
         self.control_predecessors: tuple[Instruction, ...] = ()
         self.extra: dict[str, str] = {}
+        self.proof: tuple[Sequence[Shape], Mapping[str, Any], Shape] | None = None
+
+    @property
+    def is_proven(self) -> bool:
+        """The shape is the one that was inferred, and nothing has changed since that it was inferred from."""
+        if self.proof is None or self.called:
+            return False
+        shapes, attributes, shape = self.proof
+        if attributes is not self.attributes or shape is not self.shape or len(shapes) != len(self.operands):
+            return False
+        return all(map(is_, map(_SHAPE, self.operands), shapes))
 
     @property
     def has_effect(self) -> bool:
@@ -118,6 +133,7 @@ class Computation:
         self._names: dict[str, int] = {}
         self._root: Instruction | None = None
         self._order: list[Instruction] | None = None
+        self._found: dict[Hashable, Any] = {}
         self.calls_version = 0  # grows with every change of what is called
 
     # -- pickling and copying --------------------------------------------------------------------------------------
@@ -148,6 +164,7 @@ class Computation:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.name, self._names, self._order, self.calls_version = state["name"], state["names"], None, 0
+        self._found = {}
         made = [
             Instruction(spec, shape, (), attributes, called, name, self, metadata)
             for (spec, shape, attributes, called, name, metadata), _, _ in state["rows"]
@@ -216,7 +233,18 @@ class Computation:
         """All instructions, each behind its operands and control predecessors, otherwise as they were added."""
         if self._order is None:
             self._order = topological(self._instructions)
+            self._found.clear()
         return list(self._order)
+
+    def remembered(self, what: Hashable, find: Callable[[], Found]) -> Found:
+        """What is found out about the instructions, and not asked again before they change. It may depend on what they
+        call only where that no longer changes."""
+        if self._order is None:
+            self.post_order()
+        if what not in self._found:
+            self._found[what] = find()
+        found: Found = self._found[what]
+        return found
 
     def called_computations(self) -> Iterator[Computation]:
         """The computations that instructions of this one call, each once, in order."""
@@ -242,9 +270,12 @@ class Computation:
         spec = OPS[opcode]
         complete = spec.complete_attributes(attributes)
         signatures = [computation.signature for computation in called]
-        inferred = spec.infer([operand.shape for operand in operands], complete, signatures, shape)
+        shapes = [operand.shape for operand in operands]
+        inferred = spec.infer(shapes, complete, signatures, shape)
         chosen = shape if shape is not None and (shape is inferred or shape.matches(inferred)) else inferred
-        return self.add_unchecked(spec, chosen, operands, complete, called, name, metadata)
+        instruction = self.add_unchecked(spec, chosen, operands, complete, called, name, metadata)
+        instruction.proof = shapes, complete, chosen
+        return instruction
 
     def add_unchecked(
         self,
@@ -273,6 +304,7 @@ class Computation:
     def set_root(self, instruction: Instruction) -> None:
         """Makes an instruction the result; the one that was stays, for dce to remove."""
         self._root = instruction
+        self._found.clear()
 
     def replace(self, old: Instruction, new: Instruction) -> None:
         """Makes every user of `old` use `new`, and `new` the root if `old` was.
@@ -320,14 +352,17 @@ class Computation:
         """Gives `instruction` others to call, as many as its op has regions."""
         instruction.called = tuple(called)
         self.calls_version += 1
+        self._found.clear()
 
     def set_attributes(self, instruction: Instruction, **attributes: Any) -> None:
         """Gives `instruction` other values of some attributes; its shape must still be right."""
         instruction.attributes = instruction.spec.complete_attributes({**instruction.attributes, **attributes})
+        self._found.clear()
 
     def set_shape(self, instruction: Instruction, shape: Shape) -> None:
         """Changes layouts, or refines dynamic sizes; users are not told."""
         instruction.shape = shape
+        self._found.clear()
 
     def add_control_edge(self, before: Instruction, after: Instruction) -> None:
         """Lets `after` run behind `before`, whose value it need not use."""

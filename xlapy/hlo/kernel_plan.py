@@ -132,7 +132,9 @@ _INLINED_STRUCTURE = frozenset({"parameter", "constant", "tuple", "get-tuple-ele
 
 def is_inlinable(region: Computation) -> bool:
     """The region is made of element-wise ops on scalars, tuples and calls of such: kernels hold it in registers."""
-    return all(_is_inlinable(instruction) for instruction in region)
+    if region.calling:
+        return all(map(_is_inlinable, region))
+    return region.remembered(is_inlinable, lambda: all(map(_is_inlinable, region)))
 
 
 def _is_inlinable(instruction: Instruction) -> bool:

@@ -192,7 +192,8 @@ class OpSpec:
         not looked at. Raises ShapeError naming the op, the operand shapes and the broken constraint."""
         try:
             grouped = self.group(operands)
-            arguments = self.complete_attributes(attributes)
+            is_complete = attributes.keys() == self.attributes.keys()
+            arguments = dict(attributes) if is_complete else self.complete_attributes(attributes)
             if called or self.regions:
                 arguments.update(self._group_regions(called))
             if self.takes_result:

@@ -54,17 +54,23 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
 
 
 def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
+    """It is asked for again when the memory is known that it works in."""
+    target = situation.target
+    return computation.remembered((_columns_kernel, target), lambda: _kernel_over_columns(computation, target))
+
+
+def _kernel_over_columns(computation: Computation, target: Target) -> Kernel:
     operands = computation.parameters
     total = sum(operand.shape.bytes for operand in operands)
-    plan = plan_columns(computation, total, situation.target)
-    wide = plan_wide_columns(plan, total, situation.target)
+    plan = plan_columns(computation, total, target)
+    wide = plan_wide_columns(plan, total, target)
     if wide is not None:
         return _wide_columns_kernel(computation, wide)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
-    least = -(-plan.units // (TASKS_PER_CORE * situation.target.cores)) if plan.scratch_bytes else 1
+    least = -(-plan.units // (TASKS_PER_CORE * target.cores)) if plan.scratch_bytes else 1
     kernel = Kernel(
         plan.units,
         plan.bytes_per_unit,
@@ -73,7 +79,7 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
         least_units=least,
         has_long_tasks=plan.is_short,
     )
-    call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes, situation.target)
+    call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes, target)
     if call is not None:
         return replace(kernel, body=call)
     return replace(kernel, own_bytes=0, least_units=1) if plan.fits_stack else kernel
