@@ -23,7 +23,7 @@ from xlapy.codegen.kernels.wide_blocks import FEW_THREADS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_fusion, call_of_reduce
 from xlapy.codegen.libraries.fold_columns import emit_columns, wide_name
-from xlapy.codegen.libraries.fold_maps import MAPS, SQUARES_OF_PARTS
+from xlapy.codegen.libraries.fold_maps import EXPONENTIALS_OF_PARTS, MAPS, SQUARES_OF_PARTS
 from xlapy.codegen.libraries.fold_plan import KINDS
 from xlapy.codegen.libraries.fold_problem import NUMBERS, FoldKind
 from xlapy.codegen.libraries.fold_rows import TOGETHER
@@ -160,7 +160,7 @@ MADE = {
 
 
 def test_all_maps_are_tested() -> None:
-    tested = {*MADE, *MADE_WITH_EACH, SQUARES_OF_PARTS.name}
+    tested = {*MADE, *MADE_WITH_EACH, SQUARES_OF_PARTS.name, EXPONENTIALS_OF_PARTS.name}
     assert {made.name for maps in MAPS.values() for made in maps} == tested
 
 
@@ -326,6 +326,25 @@ def test_moments_of_parts_are_put_together(way: str, type: ElementType, monkeypa
     check_without_libraries(module, executable, arrays, monkeypatch, exactly=way != "all")
 
 
+@pytest.mark.parametrize("way", UNEVEN)
+@pytest.mark.parametrize("type", [F32, F64])
+def test_exponentials_of_parts_are_put_together(way: str, type: ElementType, monkeypatch: pytest.MonkeyPatch) -> None:
+    dims, folded = UNEVEN[way]
+    kept = tuple(dim for dim in range(len(dims)) if dim not in folded)
+    tops = elements(type, "add", dims)
+    arrays = [abs(elements(type, "add", dims)), tops, np.asarray(tops.max(folded), type.dtype)]
+
+    def build(sums: XlaOp, tops: XlaOp, top: XlaOp) -> XlaOp:
+        zero = ops.Broadcast(ops.Constant(tops.builder, np.zeros((), type.dtype)), dims)
+        return fold(sums * ops.Exp(ops.Min(tops - each(top, tops, *kept), zero)), "add", folded, 0)
+
+    module = record(build, *arrays)
+    executable = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    by = "columns" if way in ("columns", "groups") else "rows"
+    assert libraries_of(executable) == [f"fold_{by}_add_{type.name}_exponentials_of_parts"]
+    check_without_libraries(module, executable, arrays, monkeypatch, exactly=way != "all")
+
+
 def check_without_libraries(
     module: Any,
     executable: xlapy.Executable,
@@ -384,6 +403,28 @@ def test_only_means_are_divided_by_the_library() -> None:
         executable = xlapy.compile(record(build, x))
         assert "kernel.0" in executable.llvm_ir()
         np.testing.assert_allclose(executable(x), xlapy.evaluate(record(build, x), x), rtol=1e-4)
+
+
+@pytest.mark.parametrize("way", ["rows", "columns"])
+@pytest.mark.parametrize("length", [40, 4])
+def test_small_folds_are_calls_where_they_are_a_small_part_of_a_program(way: str, length: int) -> None:
+    """But for short rows, and in loops, which may run more often than anything else."""
+    random = np.random.default_rng(5)
+    dims, dim = ((64, length), 1) if way == "rows" else ((length, 64), 0)
+    x, y, z = (random.normal(size=shape).astype(np.float32) for shape in ((900, 900), dims, dims))
+
+    def program(x: Any, y: Any, z: Any) -> Any:
+        return x @ x, y.sum(dim), (z * z).sum(dim) / 3
+
+    def loop(x: Any, y: Any, z: Any) -> Any:
+        return x @ x, jax.lax.fori_loop(0, 10, lambda _, v: v + (v * v).sum(dim, keepdims=True) / 3, y)
+
+    executable = xlapy.compile(jax.jit(program).lower(x, y, z).as_text())
+    wanted = [f"fold_{way}_add_f32", f"fold_{way}_add_f32_square"] if way == "columns" or length == 40 else []
+    assert libraries_of(executable) == wanted
+    for found, right in zip(executable(x, y, z), program(x, y, z), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4)
+    assert not libraries_of(xlapy.compile(jax.jit(loop, keep_unused=True).lower(x, y, z).as_text()))
 
 
 @pytest.mark.parametrize("dims", [(0,), (0, 1)])

@@ -34,6 +34,7 @@ from xlapy.support.records import Record
 
 LEAST_SIZE = 1 << 15  # elements that take microseconds to fold
 LEAST_ROW = 1 << 7  # elements of a row beside which it does not count that its length is a number
+LEAST_SMALL_ROW = 1 << 5  # the same where it counts little how fast a fold is, unless it is the only row
 
 
 class FoldCall(Record):
@@ -44,18 +45,21 @@ class FoldCall(Record):
     together: int = 1
 
 
-def call_of_reduce(reduce: Instruction, target: Target) -> FoldCall | None:
-    """How a library computes a reduce, if one does."""
+def call_of_reduce(reduce: Instruction, target: Target, *, is_small: bool = False) -> FoldCall | None:
+    """How a library computes a reduce, if one does. One that `is_small` is so little of what a program does that it
+    hardly matters how fast it is."""
     fold = plain_fold(reduce, lambda source: source is reduce.operands[0])
-    return None if fold is None else _call(fold, target, lambda _: FIRST_ARRAY, FIRST_ARRAY + len(reduce.operands))
+    result = FIRST_ARRAY + len(reduce.operands)
+    return None if fold is None else _call(fold, target, lambda _: FIRST_ARRAY, result, is_small=is_small)
 
 
-def call_of_fusion(computation: Computation, target: Target) -> FoldCall | None:
+def call_of_fusion(computation: Computation, target: Target, *, is_small: bool = False) -> FoldCall | None:
     """The same for a fused computation that is nothing but a fold."""
     fold = _fold_of(computation)
     if fold is None:
         return None
-    return _call(fold, target, _place_in(computation), FIRST_ARRAY + len(computation.parameters))
+    result = FIRST_ARRAY + len(computation.parameters)
+    return _call(fold, target, _place_in(computation), result, is_small=is_small)
 
 
 def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
@@ -89,9 +93,9 @@ def _place_in(computation: Computation) -> Place:
     return lambda array: FIRST_ARRAY + computation.parameters.index(array)
 
 
-def _call(fold: PlainFold, target: Target, place: Place, result: int) -> FoldCall | None:
+def _call(fold: PlainFold, target: Target, place: Place, result: int, *, is_small: bool = False) -> FoldCall | None:
     """The call for arrays at places in the table."""
-    if fold.size < LEAST_SIZE or fold.length >= LONG:
+    if fold.length >= LONG or not (is_small or fold.size >= LEAST_SIZE):
         return None
     read = bytes_of_arrays(fold.arrays)
     is_fetched = read > target.l2_bytes
@@ -99,7 +103,8 @@ def _call(fold: PlainFold, target: Target, place: Place, result: int) -> FoldCal
     if fold.columns > 1:
         is_far = is_in_memory(read, target) or (is_fetched and _has_long_rows(fold))
         return _columns_call(fold, numbers, target, is_far=is_far, is_fetched=is_fetched)
-    if fold.length < LEAST_ROW:
+    least = LEAST_ROW if not is_small else LEAST_SMALL_ROW if fold.groups > 1 else 1
+    if fold.length < least:
         return None
     together = rows_together(fold.kind, target) if is_fetched else 1
     return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups, together)

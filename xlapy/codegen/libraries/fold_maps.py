@@ -117,6 +117,14 @@ SQUARES_OF_PARTS = FoldMap("squares_of_parts", ("add", (0, _SQUARE_APART)), arra
 """Sums of squares of distances from the mean of each part, those means, the mean of the whole, and the size of a part:
 see `passes.folds_in_parts`."""
 
+EXPONENTIALS_OF_PARTS = FoldMap(
+    "exponentials_of_parts",
+    ("multiply", (0, ("exponential", (("minimum", (("subtract", (1, 2)), 0.0)),)))),
+    arrays=2,
+    has_each=True,
+)
+"""The same of sums of exponentials below the largest of each part, and the largest of the whole."""
+
 MAPS = {
     "add": (
         SQUARE,
@@ -127,6 +135,7 @@ MAPS = {
         SQUARE_OF_DEVIATION,
         EXPONENTIAL,
         SQUARES_OF_PARTS,
+        EXPONENTIALS_OF_PARTS,
     ),
     "maximum": (MAGNITUDE, DISTANCE),
 }

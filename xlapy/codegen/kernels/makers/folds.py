@@ -11,7 +11,7 @@ from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel
 from xlapy.codegen.kernels.reduce import ReducePlan, bytes_of_arrays, emit_reduce, narrowed, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
-from xlapy.codegen.libraries.fold import call_of_reduce
+from xlapy.codegen.libraries.fold import FoldCall, call_of_reduce
 from xlapy.codegen.libraries.sliding import call_of_window
 from xlapy.codegen.stopping import LONG
 from xlapy.hlo.graph import Instruction
@@ -19,11 +19,18 @@ from xlapy.hlo.graph import Instruction
 
 @KERNELS.register("reduce")
 def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
-    """Large folds by one operation are a library's."""
+    """Large folds by one operation are a library's, and those that are a small part of their program."""
     call = call_of_reduce(instruction, situation.target)
     if call is not None:
         return kernel_of_fold(call, instruction.operands, instruction)
-    return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
+    kernel = _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
+    small = call_of_reduce(instruction, situation.target, is_small=True) if situation.runs_once else None
+    return kernel if small is None else with_brief_call(kernel, small, instruction.operands, instruction)
+
+
+def with_brief_call(kernel: Kernel, call: FoldCall, operands: Sequence[Instruction], root: Instruction) -> Kernel:
+    """The kernel of a fold for which a library has a function, too, if that should hardly be slower."""
+    return replace(kernel, brief=lambda: replace(kernel_of_fold(call, operands, root), is_small=True))
 
 
 def _reduce_kernel(

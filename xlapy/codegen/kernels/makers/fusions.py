@@ -9,7 +9,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_fold
 from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first_step
-from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS
+from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS, with_brief_call
 from xlapy.codegen.kernels.makers.loops import columns_kernel, kernel_of_runs, loop_kernel, update_kernel
 from xlapy.codegen.kernels.makers.movement import concatenate_kernel, renamed_kernel, transpose_kernel
 from xlapy.codegen.kernels.makers.scatters import selection_kernel
@@ -75,7 +75,12 @@ def _one_step(computation: Computation, kind: FusionKind, situation: Situation) 
     windows = call_of_windows(computation, situation.target)
     if windows is not None:
         return Kernel(windows.units, windows.unit_bytes, windows.call, least_units=windows.least_units)
-    return _finished_fold(computation, situation) or _fold_kernel(computation, kind, situation)
+    finished = _finished_fold(computation, situation)
+    if finished is not None:
+        return finished
+    kernel = _fold_kernel(computation, kind, situation)
+    small = call_of_fusion(computation, situation.target, is_small=True) if situation.runs_once else None
+    return kernel if small is None else with_brief_call(kernel, small, computation.parameters, computation.root)
 
 
 def fold_to_finish(computation: Computation) -> Instruction | None:
