@@ -81,6 +81,33 @@ def test_a_pass_that_breaks_the_module_is_named() -> None:
         Pipeline("test", (Breaker(),), watch=CHECKED).run(parse(REDUNDANT))
 
 
+@dataclass
+class OfLoops(Liar):
+    """Does something, or says so, in programs that have no loops, too."""
+
+    name: ClassVar[str] = "of-loops"
+    ops: ClassVar[frozenset[str]] = frozenset({"while"})
+
+
+def test_a_pass_is_left_out_where_there_are_none_of_its_ops() -> None:
+    report = Pipeline("test", (OfLoops(), Dce(), OfLoops())).run(parse(REDUNDANT))
+    assert [(run.number, run.name, run.changed) for run in report.runs] == [
+        (0, "of-loops", False),
+        (1, "dce", True),
+        (2, "of-loops", False),
+    ]
+    loop = """
+    c { p = s32[] parameter(0)  n = s32[] constant(3)  ROOT r = pred[] compare(p, n), direction=LT }
+    b { p = s32[] parameter(0)  n = s32[] constant(1)  ROOT r = s32[] add(p, n) }
+    ENTRY e { p = s32[] parameter(0)  ROOT w = s32[] while(p), condition=c, body=b }"""
+    assert Pipeline("test", (OfLoops(),)).run(parse(loop)).changes == 1
+
+
+def test_a_pass_that_does_without_its_ops_is_named() -> None:
+    with pytest.raises(InternalError, match="of-loops changed the module, which has none of its ops"):
+        Pipeline("test", (OfLoops(),), watch=CHECKED).run(parse(REDUNDANT))
+
+
 def test_a_wrong_order_is_refused_with_its_reason() -> None:
     order = [Order(Cse, Dce, "of a reason")]
     with pytest.raises(InternalError, match="cse must run before dce: of a reason"):

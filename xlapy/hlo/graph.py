@@ -630,6 +630,10 @@ class HloModule:
         except CycleError as cycle:
             raise InternalError(f"computation {cycle.target.name} calls itself") from None
 
+    def opcodes(self) -> set[str]:
+        """The ops that instructions of any computation use."""
+        return {instruction.opcode for computation in self.computations() for instruction in computation}
+
     def instructions(self) -> Iterator[Instruction]:
         """Those of all computations, callees before callers, operands before users."""
         for computation in self.computations():

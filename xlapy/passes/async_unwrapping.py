@@ -9,6 +9,7 @@ What computes has nothing to overlap with: a program's kernels run one after the
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ WRAPPERS = ("async-start", "async-update", "async-done")
 class AsyncUnwrapping(ComputationPass):
     name: ClassVar[str] = "unwrap-async"
     required: ClassVar[bool] = True
+    ops: ClassVar[Set[str]] = frozenset(WRAPPERS)
 
     def run_on(self, computation: Computation) -> bool:
         """Starts come before what uses them: each wrapper's operand is known by then."""

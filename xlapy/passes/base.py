@@ -7,7 +7,7 @@ What it decided on the way, made or refused, goes to `records`, for the report o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -37,29 +37,41 @@ class Record:
         return Record(instruction.name, made, reason, instruction.parent.name, instruction.metadata)
 
 
+def _no_counts() -> dict[str, int]:
+    """Counters of anything, that are made where they are asked for: a pipeline has many passes, few of which count."""
+    return defaultdict(int)
+
+
 @dataclass
 class Pass(ABC):
-    """Changes a module. Subclasses are dataclasses; a `required` one is never switched off: later steps rely on it."""
+    """Changes a module. Subclasses are dataclasses; a `required` one is never switched off: later steps rely on it.
+
+    One that changes nothing in a module that has none of some `ops` names these, and is left out there."""
 
     name: ClassVar[str]
     required: ClassVar[bool] = False
+    ops: ClassVar[Set[str]] = frozenset()
 
     records: list[Record] = field(default_factory=list, init=False, repr=False, compare=False)
-    counts: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    counts: dict[str, int] = field(default_factory=_no_counts, init=False, repr=False, compare=False)
     """How often each thing with a name happened: each law that fired."""
 
     @abstractmethod
     def run(self, module: HloModule) -> bool:
         """Runs on the whole module; returns whether anything changed."""
 
+    def may_change(self, opcodes: Set[str]) -> bool:
+        """Whether a module with these ops may have something to do for it."""
+        return not self.ops or not self.ops.isdisjoint(opcodes)
+
     def take_records(self) -> list[Record]:
         """The records since the last call."""
         taken, self.records = self.records, []
         return taken
 
-    def take_counts(self) -> Counter[str]:
+    def take_counts(self) -> dict[str, int]:
         """The counts since the last call."""
-        taken, self.counts = self.counts, Counter()
+        taken, self.counts = self.counts, _no_counts()
         return taken
 
 

@@ -18,7 +18,7 @@ It pays if what lies between is large, what comes out is not, and the weights, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -119,6 +119,7 @@ def _of_reverse(reverse: Instruction) -> tuple[int, ...] | None:
 @dataclass
 class BatchPieces(ComputationPass):
     name: ClassVar[str] = "batch-in-pieces"
+    ops: ClassVar[Set[str]] = frozenset({"convolution"})
 
     def run_on(self, computation: Computation) -> bool:
         fixed, taken, changed = pinned(computation), set[Instruction](), False

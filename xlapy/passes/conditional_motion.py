@@ -34,6 +34,7 @@ from xlapy.passes.branches import Branch, Cut, Outside, Part, cut_branch, parts_
 @dataclass
 class ConditionalMotion(ComputationPass):
     name: ClassVar[str] = "move-out-of-conditionals"
+    ops: ClassVar[Set[str]] = frozenset({"conditional"})
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)

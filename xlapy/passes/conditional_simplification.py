@@ -15,6 +15,7 @@ change places where it is negated.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,6 +32,7 @@ from xlapy.support.records import Record
 @dataclass
 class ConditionalSimplification(ComputationPass):
     name: ClassVar[str] = "simplify-conditionals"
+    ops: ClassVar[Set[str]] = frozenset({"conditional"})
 
     def run_on(self, computation: Computation) -> bool:
         changed = False

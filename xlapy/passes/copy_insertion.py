@@ -12,7 +12,9 @@ Scalars are exempt: they live in registers.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import Leaf, leaf_count, origin_of_leaf
@@ -21,8 +23,9 @@ from xlapy.passes.base import Pass
 
 @dataclass
 class CopyInsertion(Pass):
-    name = "copy-insertion"
-    required = True
+    name: ClassVar[str] = "copy-insertion"
+    required: ClassVar[bool] = True
+    ops: ClassVar[Set[str]] = frozenset({"while"})
 
     def run(self, module: HloModule) -> bool:
         changed = False

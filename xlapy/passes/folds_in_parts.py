@@ -25,7 +25,7 @@ else one that takes whole rows, or strips of columns, reads it once anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,6 +64,7 @@ class FoldsInParts(ComputationPass):
     """`least_bytes` has an array that is worth it: one that is read from memory every time."""
 
     name: ClassVar[str] = "folds-in-parts"
+    ops: ClassVar[Set[str]] = frozenset({"reduce"})
 
     least_bytes: int = 32 << 20
 

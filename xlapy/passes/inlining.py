@@ -15,7 +15,7 @@ to choose. A computation without control flow has no levels, and may have copies
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,13 +23,14 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
-INLINED = ("call", "fusion")
+INLINED = frozenset({"call", "fusion"})
 
 
 @dataclass
 class CallInlining(ComputationPass):
     name: ClassVar[str] = "inline-calls"
     required: ClassVar[bool] = True
+    ops: ClassVar[Set[str]] = INLINED | {"conditional"}
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)

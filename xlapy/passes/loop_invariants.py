@@ -28,6 +28,7 @@ from xlapy.passes.base import ComputationPass, Record, needed_by, pinned, suppla
 @dataclass
 class LoopInvariantCodeMotion(ComputationPass):
     name: ClassVar[str] = "hoist-invariants"
+    ops: ClassVar[Set[str]] = frozenset({"while"})
 
     def run_on(self, computation: Computation) -> bool:
         changed = False

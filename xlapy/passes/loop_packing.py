@@ -19,7 +19,7 @@ of one that the second-level cache holds are. The memory it takes is the price, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -59,6 +59,7 @@ MOST_BYTES = 32 << 20
 @dataclass
 class LoopPacking(Pass):
     name: ClassVar[str] = "pack-for-loops"
+    ops: ClassVar[Set[str]] = frozenset({"while"})
 
     def run(self, module: HloModule) -> bool:
         computations = program_computations(module)

@@ -9,6 +9,7 @@ flow of its own, are copied at most once.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ class LoopUnrolling(ComputationPass):
     """`trips` and `instructions` bound how often a body is copied, and how many instructions that may make."""
 
     name: ClassVar[str] = "unroll-loops"
+    ops: ClassVar[Set[str]] = frozenset({"while"})
 
     trips: int = 4
     instructions: int = 64

@@ -11,7 +11,7 @@ copied if it was alone. That is for bodies that are a few kernels by now: both s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,6 +38,7 @@ class PairedSteps(ComputationPass):
     """`instructions` bounds what a body may have."""
 
     name: ClassVar[str] = "pair-steps"
+    ops: ClassVar[Set[str]] = frozenset({"while"})
 
     instructions: int = 32
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xlapy.hlo.graph import HloModule
 from xlapy.passes.base import Pass, Record
@@ -54,8 +54,7 @@ class Checks:
     structure: Callable[[HloModule], object]
 
 
-@dataclass(frozen=True, slots=True)
-class PassRun:
+class PassRun(NamedTuple):
     """One run of one pass: the group it ran in (or ""), whether it changed the module, how long it took."""
 
     number: int
@@ -158,6 +157,7 @@ class _Run:
         self.module = module
         self.watch = watch
         self.report = PipelineReport()
+        self.opcodes = module.opcodes()
         self.structure = watch.checks.structure(module) if watch.checks else None
 
     def fixed_point(self, group: FixedPoint) -> None:
@@ -174,17 +174,24 @@ class _Run:
     def apply(self, step: Pass, group: str) -> bool:
         if not self.is_wanted(step):
             return False
+        number = len(self.report.runs)
+        may_change = step.may_change(self.opcodes)
+        if not may_change and self.watch.checks is None:
+            self.report.runs.append(PassRun(number, group, step.name, False, 0.0))
+            return False
         begin = time.perf_counter()
         changed = step.run(self.module)
+        if changed:
+            if not may_change:
+                raise InternalError(f"pass {step.name} changed the module, which has none of its ops")
+            self.opcodes = self.module.opcodes()
         seconds = time.perf_counter() - begin
-        number = len(self.report.runs)
         ran = PassRun(number, group, step.name, changed, seconds)
         self.report.runs.append(ran)
         if step.counts:
             self.report.counts.update(step.take_counts())
-        records = step.take_records()
-        if records:
-            self.report.records.setdefault(step.name, []).extend(records)
+        if step.records:
+            self.report.records.setdefault(step.name, []).extend(step.take_records())
         self.report.optional_changes += changed and not step.required
         if self.watch.checks is not None:
             self.check(self.watch.checks, step, changed)

@@ -22,6 +22,7 @@ In a loop, a matrix that a near cache holds stays one: it may be computed once, 
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,6 +54,7 @@ MOST_FOLLOWED = 32  # instructions that compute a matrix
 @dataclass
 class ProductsAsFolds(Pass):
     name: ClassVar[str] = "products-as-folds"
+    ops: ClassVar[Set[str]] = frozenset({"dot"})
 
     def run(self, module: HloModule) -> bool:
         changed = False

@@ -14,7 +14,7 @@ A region with anything but element-wise operations (a loop, a custom call) stays
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,6 +27,7 @@ from xlapy.passes.base import ComputationPass, pinned, replace_all
 @dataclass
 class RegionInlining(ComputationPass):
     name: ClassVar[str] = "inline-regions"
+    ops: ClassVar[Set[str]] = frozenset({"map", "reduce"})
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)

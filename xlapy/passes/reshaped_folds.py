@@ -18,6 +18,7 @@ the one whose results return to the elements of the reshaped array gets back beh
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,6 +32,7 @@ from xlapy.passes.base import ComputationPass, Record, pinned, replace_all
 @dataclass
 class ReshapedFolds(ComputationPass):
     name: ClassVar[str] = "reshaped-folds"
+    ops: ClassVar[Set[str]] = frozenset({"reduce"})
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)

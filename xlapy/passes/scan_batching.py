@@ -18,7 +18,7 @@ becomes one over blocks of steps (`loop_blocks`), and each block has a product o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -49,6 +49,7 @@ MOST_BYTES = 32 << 20
 @dataclass
 class ScanBatching(ComputationPass):
     name: ClassVar[str] = "batch-scans"
+    ops: ClassVar[Set[str]] = frozenset({"while"})
 
     def run_on(self, computation: Computation) -> bool:
         changed = False

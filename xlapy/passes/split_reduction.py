@@ -33,6 +33,7 @@ result is the same for any number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -65,6 +66,7 @@ MOST_FOLLOWED = 64  # instructions on the way back to what folded rows before
 @dataclass
 class SplitReduction(ComputationPass):
     name: ClassVar[str] = "split-reduction"
+    ops: ClassVar[Set[str]] = frozenset({"reduce"})
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)

@@ -82,6 +82,7 @@ def check_case(
     changed = step.run(after)
     verify(after)
     assert changed == (fingerprint(before) != fingerprint(after)), f"{step.name} lied about having changed the module"
+    assert not changed or step.may_change(before.opcodes()), f"{step.name} changed a module without any of its ops"
     if bless:
         _bless(case, after, changed)
     elif case.verdict == "stays":

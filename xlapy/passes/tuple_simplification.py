@@ -10,6 +10,7 @@ ROOT u = (f32[], f32[]) tuple(x, y)                 becomes        ROOT t
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ from xlapy.passes.base import ComputationPass, pinned, replace_all
 @dataclass
 class TupleSimplification(ComputationPass):
     name: ClassVar[str] = "simplify-tuples"
+    ops: ClassVar[Set[str]] = frozenset({"get-tuple-element"})
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)

@@ -11,7 +11,7 @@ counters that count alike, the first is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from xlapy.passes.base import ComputationPass, Record, needed_by, pinned, suppla
 @dataclass
 class WhileSimplification(ComputationPass):
     name: ClassVar[str] = "simplify-while"
+    ops: ClassVar[Set[str]] = frozenset({"while"})
 
     def run_on(self, computation: Computation) -> bool:
         changed = False

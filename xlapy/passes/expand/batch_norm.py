@@ -10,7 +10,7 @@ the end. How many elements a feature has is asked for at run time where it is no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ from xlapy.support.registry import Registry
 class BatchNormExpansion(Pass):
     name: ClassVar[str] = "expand-batch-norm"
     required: ClassVar[bool] = True
+    ops: ClassVar[Set[str]] = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad"})
 
     def run(self, module: HloModule) -> bool:
         sums: dict[ElementType, Computation] = {}

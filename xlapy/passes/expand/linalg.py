@@ -7,6 +7,7 @@ ROOT l = bf16[3,3] cholesky(a), lower=true        becomes        w = f32[3,3] co
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +22,7 @@ OPS_ON_MATRICES = frozenset({"cholesky", "triangular-solve"})
 class WidenMatrices(ComputationPass):
     name: ClassVar[str] = "widen-matrices"
     required: ClassVar[bool] = True
+    ops: ClassVar[Set[str]] = OPS_ON_MATRICES
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)

@@ -15,7 +15,7 @@ of the counters. What XLA does with them to get other shapes and types is data m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -36,6 +36,7 @@ UNSIGNED = {2: U2, 4: U4, 8: U8, 16: U16, 32: U32, 64: U64}
 class ExpandRandom(ComputationPass):
     name: ClassVar[str] = "expand-random"
     required: ClassVar[bool] = True
+    ops: ClassVar[Set[str]] = frozenset({"rng", "rng-bit-generator"})
 
     def run_on(self, computation: Computation) -> bool:
         replacements: dict[Instruction, Instruction] = {}

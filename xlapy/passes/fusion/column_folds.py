@@ -17,7 +17,7 @@ array that was cut into parts before, each of which is folded by itself, these a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -50,6 +50,7 @@ class ColumnFolds(ComputationPass):
     """`least_bytes` has an array that is worth it: smaller ones are in a near cache when they are folded."""
 
     name: ClassVar[str] = "column-folds"
+    ops: ClassVar[Set[str]] = frozenset({"reduce"})
 
     limits: KernelLimits = field(default_factory=KernelLimits)
     least_bytes: int = 1 << 20

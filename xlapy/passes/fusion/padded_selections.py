@@ -13,6 +13,7 @@ JAX writes the gradient of a pooling with padding like that. Three arrays need n
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ from xlapy.passes.fusion.build import empty_box
 @dataclass
 class PaddedSelections(Pass):
     name: ClassVar[str] = "padded-selections"
+    ops: ClassVar[Set[str]] = frozenset({"select-and-scatter"})
 
     def run(self, module: HloModule) -> bool:
         changed = False

@@ -16,7 +16,7 @@ again and again. How blocks are cut is written in `hlo/row_blocks.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,6 +33,7 @@ MOST_SIDE_BYTES = 8 << 20  # of a matrix that each block reads
 @dataclass
 class RowBlocking(Pass):
     name: ClassVar[str] = "row-blocks"
+    ops: ClassVar[Set[str]] = frozenset({"dot"})
 
     least_bytes: int = LEAST_BYTES
     most_side_bytes: int = MOST_SIDE_BYTES

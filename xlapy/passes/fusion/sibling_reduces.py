@@ -18,7 +18,7 @@ calls of a library. Neither may need the other, and they must read an array in c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,6 +47,7 @@ class SiblingReduces(Pass):
     """`width` is how many reduces one kernel may hold: beyond, their running values leave the registers."""
 
     name: ClassVar[str] = "merge-reduces"
+    ops: ClassVar[Set[str]] = frozenset({"reduce"})
 
     width: int = 4
 
