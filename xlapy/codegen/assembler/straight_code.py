@@ -83,7 +83,7 @@ class _Module:
             raise _NotKnown(head)
         name, parameters = found.groups()
         body = list(iter(self._lines.__next__, "}"))
-        function = _Function([parameter.split() for parameter in parameters.split(", ")], body)
+        function = _Function(_PARAMETER.findall(parameters), body)
         code = function.assembled()
         self._code.align(_FUNCTION_ALIGNMENT)
         self._symbols[name] = len(self._code.code), True
@@ -93,7 +93,7 @@ class _Module:
 class _Function:
     """One function: where its values are, and what is still to be filled in of its jumps."""
 
-    def __init__(self, parameters: list[list[str]], body: list[str]) -> None:
+    def __init__(self, parameters: list[str], body: list[str]) -> None:
         self._code = Assembler()
         self._body = body
         self._homes: dict[str, _Home] = {}
@@ -109,7 +109,7 @@ class _Function:
         for parameter, register in zip(parameters, ARGUMENTS, strict=False):
             goal = self._goal()
             self._code.move(goal, register)
-            self._keep(parameter[-1], goal)
+            self._keep(parameter, goal)
 
     def assembled(self) -> Assembler:
         for line, following in zip(self._body, [*self._body[1:], ""], strict=True):
@@ -128,8 +128,6 @@ class _Function:
         whole, used = Assembler(), KEPT[: len(KEPT) - len(self._free)]
         saved = WORD_BYTES * (1 + len(used))  # with the address to return to
         frame = self._frame + -(self._frame + saved) % _FRAME_ALIGNMENT
-        if frame > MOST_FRAME:
-            raise _NotKnown("a large frame")
         for register in used:
             whole.push(register)
         whole.add_number(Register.RSP, -frame)
@@ -167,6 +165,8 @@ class _Function:
         """Memory in the frame: its distance from the stack pointer."""
         place = self._frame + -self._frame % alignment
         self._frame = place + size
+        if self._frame > MOST_FRAME:
+            raise _NotKnown("a large frame")
         return place
 
     def _fetch(self, operand: str, goal: Register) -> None:
@@ -181,8 +181,12 @@ class _Function:
             self._code.data_address(goal, operand[1:], 0)
         elif operand.startswith("@"):
             self._code.function_address(goal, operand[1:])
+        elif operand == "null":
+            self._code.number(goal, 0)
+        elif _NUMBER.match(operand):
+            self._code.number(goal, int(operand))
         else:
-            self._code.number(goal, 0 if operand == "null" else int(operand))
+            raise _NotKnown(operand)
 
     def _address(self, operand: str, scratch: Register) -> tuple[Register, int]:
         """A register, `scratch` if there is no other, and how far an operand is from it."""
@@ -222,9 +226,13 @@ class _Function:
         self._keep(name, goal)
 
     def _store(self, _opcode: str, _name: str, type: str, value: str, pointer: str) -> None:
-        self._fetch(value, _FIRST)
+        home, source = self._homes.get(value), _FIRST
+        if home is not None and home.word is None and not home.distance:
+            source = home.base
+        else:
+            self._fetch(value, source)
         base, distance = self._address(pointer, _SECOND)
-        self._code.store(_FIRST, base, distance, narrow=type == "i32")
+        self._code.store(source, base, distance, narrow=type == "i32")
 
     def _call(self, _opcode: str, name: str, type: str, function: str, arguments: str) -> None:
         given = [argument.split(" ") for argument in filter(None, arguments.split(", "))]
@@ -290,6 +298,8 @@ _TYPE = "(ptr|i64|i32)"
 
 _TABLE = re.compile(r"@(table\.\d+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\], align 64$")
 _HEAD = re.compile(r"define (?:void|ptr|i64|i32) @([\w.]+)\(((?:(?:ptr|i64|i32) %[\w.]+(?:, )?)*)\)[^({]*\{$")
+_PARAMETER = re.compile(r"%[\w.]+")
+_NUMBER = re.compile(r"-?\d+$")
 _INSTRUCTION = re.compile(r"  (?:(%[\w.]+) = )?(\w+) (.*)$")
 
 _Handler = Callable[..., None]
