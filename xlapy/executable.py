@@ -79,7 +79,8 @@ class Executable(CallableProgram):
         return "\n".join(self._compiled.program.llvm_modules)
 
     def assembly(self) -> str:
-        """The assembly of the entry and all kernels."""
+        """The assembly of the entry and all kernels, as LLVM makes it; an entry that only calls may be other code, that
+        does the same."""
         return self._compiled.assembly()
 
     def cost_analysis(self) -> dict[str, float]:
