@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.arguments import pattern
+from benchmarks.earlier import OtherRunError, undisturbed
 from benchmarks.engines import ENGINE_NAMES
 from benchmarks.machine import Load, describe, pin
 from benchmarks.measure import OURS, QUICK, Bench, Outcome, Plan, run_all
@@ -34,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen:
         print("no workload fits: see --list", file=sys.stderr)
         return 2
-    run = _measure(chosen, options)
+    try:
+        run = _measure(chosen, options)
+    except OtherRunError as error:
+        print(error, file=sys.stderr)
+        return 2
     print()
     print("\n".join(report.summary(run)))
     is_interrupted = len(run.outcomes) < len(chosen)
@@ -66,6 +71,12 @@ def _parser() -> argparse.ArgumentParser:
         "--warm",
         action="store_true",
         help="nothing that takes new processes: compilation with nothing or all cached, memory",
+    )
+    parser.add_argument(
+        "--earlier",
+        metavar="FILE",
+        type=Path,
+        help="the data of an earlier run: what it measured while nothing else ran is kept, all else is measured",
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write everything as data")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the ratios (.png, .svg)")
@@ -102,30 +113,42 @@ def _chosen_cases(options: argparse.Namespace) -> list[Case]:
 def _measure(chosen: Sequence[Case], options: argparse.Namespace) -> report.Run:
     plan = QUICK if options.quick else Plan(fresh_processes=not options.warm)
     core = max(os.sched_getaffinity(0)) if options.pin else None
+    kept = _kept(chosen, options, plan)
     before, began = Load.now(), time.perf_counter()
     _show_progress("measuring the machine's limits")
     reached = _limits_in_new_process(core)
-    outcomes: list[Outcome] = []
+    measured: list[Outcome] = []
     with Bench(options.engines, plan, reached, core) as bench:
         table = report.columns(bench.opponents, fresh_processes=plan.fresh_processes)
         with contextlib.suppress(KeyboardInterrupt):  # what has been measured by then is told
             for outcome in run_all(
-                bench, chosen, lambda number, total, case: _show_progress(f"{number}/{total} {case.name}")
+                bench,
+                [case for case in chosen if case.name not in kept],
+                lambda number, total, case: _show_progress(f"{number}/{total} {case.name}"),
             ):
                 _clear_progress()
-                if not outcomes or outcomes[-1].case.workload.family != outcome.case.workload.family:
+                if not measured or measured[-1].case.workload.family != outcome.case.workload.family:
                     print(f"\n{outcome.case.workload.family}\n{report.header_line(table)}")
                 print(report.line(outcome, table), flush=True)
-                outcomes.append(outcome)
+                measured.append(outcome)
         unavailable, opponents = bench.unavailable, bench.opponents
+    known = kept | {outcome.case.name: outcome for outcome in measured}
+    outcomes = [known[case.name] for case in chosen if case.name in known]
     foreign = [outcome.disturbance.foreign_cores for outcome in outcomes if outcome.disturbance]
     run = report.Run(
         describe(), plan, options.pin, opponents, unavailable, reached, before, Load.now(),
-        sum(foreign) / max(len(foreign), 1), outcomes,
+        sum(foreign) / max(len(foreign), 1), outcomes, len(kept),
     )  # fmt: skip
     print()
     print("\n".join([*report.machine_lines(run), f"took {time.perf_counter() - began:.0f} s"]))
     return run
+
+
+def _kept(chosen: Sequence[Case], options: argparse.Namespace, plan: Plan) -> dict[str, Outcome]:
+    """What an earlier run has measured already, by name."""
+    if options.earlier is None:
+        return {}
+    return undisturbed(options.earlier, chosen, options.engines, plan, describe(), pinned=options.pin)
 
 
 def _limits_in_new_process(core: int | None) -> limits.Limits:

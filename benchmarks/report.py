@@ -40,6 +40,7 @@ class Run:
     after: Load
     foreign_cores: float
     outcomes: Sequence[Outcome]
+    kept: int = 0  # of these, from an earlier run
 
 
 def families(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
@@ -261,6 +262,8 @@ def machine_lines(run: Run) -> list[str]:
         f"other processes kept {run.foreign_cores:.2f} cores busy; "
         f"{run.after.stolen - run.before.stolen:.1f} s withheld by the host",
     ]
+    if run.kept:
+        lines.append(f"{run.kept} of {len(run.outcomes)} cases were measured by an earlier run")
     return lines + [f"{name} is not available: {reason}" for name, reason in run.unavailable.items()]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import INTERRUPTED, main
-from benchmarks.machine import has_running_thread
+from benchmarks.machine import Disturbance, has_running_thread
 from benchmarks.measure import QUICK, Bench, Outcome, Plan, Progress, run_all
 from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
 from benchmarks.workload import Case
@@ -110,6 +110,56 @@ def test_what_was_measured_before_an_interruption_is_told(
     assert "geometric means" in printed
     assert "interrupted: 1 of " in errors
     assert len(json.loads(data.read_text())["cases"]) == 1
+
+
+def _small_run(file: Path, *more: str) -> int:
+    return main(["--quick", "--family", "dispatch", "--engines", "", "--json", str(file), *more])
+
+
+def test_a_run_goes_on_where_an_earlier_one_was_disturbed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def measured(_bench: Bench, cases: Sequence[Case], _progress: Progress) -> Iterator[Outcome]:
+        for case in cases:
+            asked.append(case.name)
+            busy = Disturbance(0.0 if "add_4" in case.name else 0.9, 0.0)
+            yield Outcome(case, seconds={"xlapy": 1e-6 * len(asked)}, disturbance=busy)
+
+    monkeypatch.setattr("benchmarks.__main__.run_all", measured)
+    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    assert _small_run(first) == 0
+    everything, asked[:] = [*asked], []
+    assert _small_run(second, "--earlier", str(first)) == 0
+    assert asked and asked == [name for name in everything if "add_4" not in name]
+    assert f"{len(everything) - len(asked)} of {len(everything)} cases were measured by" in capsys.readouterr().out
+    assert [case["name"] for case in json.loads(second.read_text())["cases"]] == everything
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"plan": {"pairs": 1}}, "another run: its plan was"),
+        ({"machine": {}}, "another run: its machine was"),
+        ({"cases": [{}]}, "not the data of a run"),
+    ],
+)
+def test_another_run_is_not_continued(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    change: dict[str, object],
+    message: str,
+) -> None:
+    monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: iter(()))
+    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
+    file = tmp_path / "run.json"
+    _small_run(file)
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    assert _small_run(tmp_path / "next.json", "--earlier", str(file)) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_warm_run_takes_all_samples_in_the_processes_at_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
