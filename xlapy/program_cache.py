@@ -11,6 +11,7 @@ from xlapy.codegen.processor import known_processor
 from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import RoomForShared, host, host_target, object_cache, shared_by
 from xlapy.options import USUAL_OPTIONS, CompileOptions, environment
+from xlapy.support.collection import paused_collection
 from xlapy.support.late import late
 from xlapy_runtime.digests import digest_of_text
 from xlapy_runtime.program_file import dump_program, load_program
@@ -55,7 +56,9 @@ def compile_cached(
     return replaced(compiled, source=load)
 
 
+@paused_collection()
 def _compile(load: Callable[[], HloModule], options: CompileOptions, is_own: bool) -> Compiled:
+    """Compiles what is loaded; the collector waits for the end of both."""
     compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
     return compile_module(load(), options, host_target(), is_own=is_own)
 
