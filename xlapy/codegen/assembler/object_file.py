@@ -39,10 +39,10 @@ def object_file(
     contents = (b"", code, constants, filled, b"".join(entries), bytes(names), _SECTION_NAMES)
     file = bytearray(_HEADER.size)
     rows = []
-    for content, (name, kind, flags, link, info, entry_bytes) in zip(contents, _rows(len(local)), strict=True):
+    for content, (title, kind, flags, link, info, entry_bytes) in zip(contents, _rows(len(local)), strict=True):
         file += bytes(-len(file) % _ALIGNMENT)
         alignment = _ALIGNMENT if flags & _IN_MEMORY else 1
-        place = _SECTION_NAMES.index(b"\0" + name + b"\0") + 1 if name else 0
+        place = _SECTION_NAMES.index(b"\0" + title + b"\0") + 1 if title else 0
         rows.append(_SECTION.pack(place, kind, flags, 0, len(file), len(content), link, info, alignment, entry_bytes))
         file += content
     file += bytes(-len(file) % _ALIGNMENT)

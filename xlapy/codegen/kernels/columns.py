@@ -258,13 +258,14 @@ def _in_slots(
 class ColumnExtent:
     """How many elements a column has, how many columns and strips lie side by side, whether results go past the caches,
     and, of wide strips, how many vectors make one: for kernels that find out when they run, whose arrays have one
-    dimension before the folded one."""
+    dimension before the folded one. If it `fetches_next`, narrow strips bring along what the next one reads."""
 
     length: Value
     columns: Value
     strips: Value
     streams: Value | None = None
     vectors: Value | None = None
+    fetches_next: bool = False
 
 
 # -- code ------------------------------------------------------------------------------------------------------------
@@ -415,6 +416,8 @@ class _Strip:
     def _bytes_to_next(self, strip: Coordinate) -> dict[Instruction, Value]:
         """To what the next strip reads, where that finds it in a cache: in a near one, or, of sizes that are not known
         here, in the last one."""
+        if self.extent is not None and not self.extent.fetches_next:
+            return {}
         if self.extent is not None:
             reread = [operand for operand, sweeps in self.plan.readers.items() if len(sweeps) > 1]
             widths = [self.plan.width * memory_type(operand.shape.type).bytes for operand in reread]

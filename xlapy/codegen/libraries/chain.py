@@ -29,7 +29,7 @@ from xlapy.codegen.libraries.chain_bodies import (
     is_over_columns,
     is_over_rows,
 )
-from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, read_body
+from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, has_functions, read_body
 from xlapy.codegen.libraries.chain_columns import (
     COLUMNS,
     columns_name,
@@ -44,7 +44,6 @@ from xlapy.codegen.libraries.chain_rows import (
     ROWS,
     WHOLE,
     emit_rows_chain,
-    has_functions,
     in_place_name,
     most_length,
     names_of_functions,

@@ -61,6 +61,11 @@ class ChainBody:
         return "\n".join([*lines, " ".join([RESULTS, *map(str, self.results)])])
 
 
+def has_functions(body: ChainBody) -> bool:
+    """Whether elements are put into exponentials, which take longer than what else is done."""
+    return any(node.op == "exponential" for node in body.nodes)
+
+
 Source = Instruction | np.ndarray[Any, Any]
 """What a body is given: a parameter of the program's computation, or a constant."""
 
@@ -190,7 +195,7 @@ class _Writer:
             return False
         if user.opcode != "broadcast" or not self.space.is_full(user):
             return self.space.is_per_row(user)
-        return user.attributes["dimensions"] == tuple(range(first, rank))
+        return tuple(user.attributes["dimensions"]) == tuple(range(first, rank))
 
     def _is_part_of_triangle(self, instruction: Instruction) -> bool:
         return not self.space.is_full(instruction) and self._compares_row_and_place(instruction)

@@ -17,7 +17,7 @@ from xlapy.codegen.ir import IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.columns import ColumnExtent, emit_columns, plan_columns
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan, emit_wide_columns, widest_plan
 from xlapy.codegen.libraries.chain_bodies import OVER_WIDE_STRIPS, WITH_LITTLE_WORK
-from xlapy.codegen.libraries.chain_body import ChainBody
+from xlapy.codegen.libraries.chain_body import ChainBody, has_functions
 from xlapy.codegen.libraries.chain_problem import SCRATCH_PLACE, ChainProblem, chain_function, chain_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
@@ -71,7 +71,7 @@ def emit_columns_chain(name: str, widths: Sequence[int], body: ChainBody, type: 
     module, computation = Module.of(target), chain_of(body, type, _SPACE)
     for vectors in widths:
         with chain_function(module, columns_name(name, vectors), SIZES, computation, target) as problem:
-            _emit(problem, vectors, target)
+            _emit(problem, vectors, target, fetches_next=has_functions(body))
     wide = widest_plan(plan_columns(computation, 0, target))
     if wide is not None:
         with chain_function(module, wide_name(name), SIZES, computation, target) as problem:
@@ -87,13 +87,14 @@ def wide_name(name: str) -> str:
     return f"{name}.wide"
 
 
-def _emit(problem: ChainProblem, vectors: int, target: Target) -> None:
+def _emit(problem: ChainProblem, vectors: int, target: Target, *, fetches_next: bool) -> None:
     k, roots = problem.k, problem.roots
     plan = plan_columns(problem.computation, 0, target)
     plan = replace(plan, vectors=vectors, streaming=any(map(plan.space.is_full, roots)))
     task = k.udiv(k.parameters["begin"], problem["grain"])
     k.parameters["scratch"] = k.gep(problem.pointer(SCRATCH_PLACE), k.mul(task, problem["task_bytes"]))
-    extent = ColumnExtent(problem["length"], problem["columns"], problem["strips"], problem["streams"])
+    sizes = problem["length"], problem["columns"], problem["strips"], problem["streams"]
+    extent = ColumnExtent(*sizes, fetches_next=fetches_next)
     ahead = k.mul(k.mul(problem["rows_ahead"], extent.columns), roots[0].shape.type.bytes)
     inputs, outputs = _arrays(problem, extent, ahead)
     emit_columns(k, plan, inputs, outputs, k.parameters["begin"], k.parameters["end"], extent)

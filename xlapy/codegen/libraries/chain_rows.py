@@ -15,7 +15,7 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import Module, Value
 from xlapy.codegen.kernels.rows import Extent, emit_rows, plan_rows
 from xlapy.codegen.libraries.chain_bodies import FOLDED_BODIES
-from xlapy.codegen.libraries.chain_body import ALONG, ChainBody
+from xlapy.codegen.libraries.chain_body import ALONG, ChainBody, has_functions
 from xlapy.codegen.libraries.chain_problem import ChainProblem, chain_function, chain_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
@@ -67,11 +67,6 @@ def names_of_functions(name: str, body: ChainBody) -> tuple[str, ...]:
     """Those of a library. Where there is little to compute, code that knows the sizes of its arrays is faster in the
     caches (an RMS norm by a tenth), so that none is here for that."""
     return (name, in_place_name(name), *([whole_name(name)] if has_functions(body) else []))
-
-
-def has_functions(body: ChainBody) -> bool:
-    """Whether elements are put into exponentials, which take longer than what else is done."""
-    return any(node.op == "exponential" for node in body.nodes)
 
 
 def most_length(body: str, type: ElementType) -> int:
