@@ -156,6 +156,8 @@ def plan_reduce(
         if across
         else _vectors_along(members, len(combiners), is_fetched=operand_bytes > target.l2_bytes)
     )
+    if across and operand_bytes <= target.l2_bytes and _reads_narrow(members, shape.size):
+        vectors = max(1, vectors // len(reduce.grouped_operands()[0]))
     row_bytes = size * shape.type.bytes if across and last in kept and beside < 0 else 0
     rows = _rows_of_memory(reduce, members, row_bytes, operand_bytes, target)
     if rows > 1:
@@ -213,14 +215,23 @@ def _rows_of_memory(
     is_light = is_light and not any(i.opcode in TRANSCENDENTAL or i.called for i in work)
     values = [leaf.type for leaf in reduce.shape.leaves()]
     is_plain = not any(type.is_complex or register_type(type).bits < I32.bits for type in values)
-    read = [member for member in members if member.opcode == "parameter" and member.shape.size >= math.prod(dims)]
-    is_narrow = any(member.shape.type.bytes <= NARROW_BYTES for member in read)
+    read = _whole_arrays(members, math.prod(dims))
+    is_narrow = _reads_narrow(members, math.prod(dims))
     is_far = operand_bytes > target.l2_bytes if is_narrow else is_in_memory(operand_bytes, target)
     if not (is_light and is_plain and row_bytes >= PAGE_BYTES and is_far):
         return 1
     rows = min(power_of_two_below(STREAMS // max(1, min(len(read), STREAMS))), most)
     inner = max((dim for dim in reduce.attributes["dimensions"] if dims[dim] > 1), default=-1)
     return rows if inner >= 0 and dims[inner] >= rows else 1
+
+
+def _whole_arrays(members: Collection[Instruction], size: int) -> list[Instruction]:
+    return [member for member in members if member.opcode == "parameter" and member.shape.size >= size]
+
+
+def _reads_narrow(members: Collection[Instruction], size: int) -> bool:
+    """Of a vector of elements memory has so little that pieces of rows are short, however many vectors there are."""
+    return any(member.shape.type.bytes <= NARROW_BYTES for member in _whole_arrays(members, size))
 
 
 def _vectors_of_memory(reduce: Instruction, size: int, lanes: int, groups: int) -> int:
