@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import (
-    install_batch_calls,
+    install_planned_calls,
     install_rendezvous,
     look_function,
     native_wrapper,
@@ -166,7 +166,7 @@ def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
     program = compiled.program
     threads = wanted_threads(options.num_threads)
     if program.runtime_calls or program.num_processes > 1:
-        install_batch_calls(program)
+        install_planned_calls(program)
         if needs_rendezvous(program):
             install_rendezvous()
     return ProgramExecutable(

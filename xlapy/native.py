@@ -277,17 +277,17 @@ def look_function() -> int:
     return threads.look_address()
 
 
-def install_batch_calls(program: Program) -> None:
-    """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
-    code = batch_calls_code(program)
+def install_planned_calls(program: Program) -> None:
+    """Lets native code do what the program calls of LAPACK, if it does."""
+    code = planned_calls_code(program)
     if code:
-        late("xlapy_runtime.lapack").LOOPS.install(code)
+        late("xlapy_runtime.planned_calls").NATIVE.install(code)
 
 
-def batch_calls_code(program: Program) -> Sequence[Code]:
-    """The native loops over the problems of a batch, if the program calls LAPACK; else nothing."""
+def planned_calls_code(program: Program) -> Sequence[Code]:
+    """What goes through planned calls, if the program calls LAPACK; else nothing."""
     targets = [call.attributes["target"] for call in program.runtime_calls if "target" in call.attributes]
     if not targets or not any(target in late("xlapy_runtime.lapack").NAMES for target in targets):
         return ()
-    loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
-    return loops.objects(host_target(), _present_cache())
+    library: Library = late("xlapy.codegen.planned_calls").PLANNED_CALLS
+    return library.objects(host_target(), _present_cache())

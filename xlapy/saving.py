@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.compiled import Compiled
-from xlapy.native import batch_calls_code, host, library_code, rendezvous_code, shared_code
+from xlapy.native import host, library_code, planned_calls_code, rendezvous_code, shared_code
 from xlapy.options import CompileOptions
 from xlapy.support.version import VERSION
 from xlapy_runtime import saved
@@ -22,7 +22,7 @@ def save(compiled: Compiled, options: CompileOptions, path: str) -> None:
         pool=shared_code().pool,
         wrapper=() if wrapper is None else (wrapper,),
         rendezvous=rendezvous_code() if needs_rendezvous(program) else (),
-        batch_calls=batch_calls_code(program),
+        planned_calls=planned_calls_code(program),
     )
     assignment = options.device_assignment
     told = SavedOptions(

@@ -18,7 +18,7 @@ from xlapy_runtime.calling import CONTEXT_WORDS as KNOWN_WORDS
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.program import ArraySpec
 
-CONTEXT_WORDS = 16
+CONTEXT_WORDS = 24
 RESERVED_WORDS = CONTEXT_WORDS - KNOWN_WORDS
 
 MAX_IDLE = 8
@@ -45,7 +45,6 @@ class Context:
         "parameters_address",
         "results",
         "results_address",
-        "views",
         "words",
     )
 
@@ -56,7 +55,6 @@ class Context:
         constants: Words,
         num_parameters: int,
         num_results: int,
-        num_calls: int,
         words: Mapping[int, int],
     ) -> None:
         self._arena = arena(arena_bytes)
@@ -65,7 +63,6 @@ class Context:
         self.words = table(CONTEXT_WORDS)
         self.parameters = table(num_parameters)
         self.results = table(num_results)
-        self.views: list[tuple[list[int], list[np.ndarray], list[np.ndarray]] | None] = [None] * num_calls
         self.address = ctypes.addressof(self.words)
         self.parameters_address = ctypes.addressof(self.parameters)
         self.results_address = ctypes.addressof(self.results)

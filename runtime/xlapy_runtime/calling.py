@@ -66,9 +66,11 @@ class ContextWord:
     """in the context of region functions: how many were called since one looked at the signals"""
     LOOK = 15
     """the function that programs call behind what may take long: `i32 look(ptr context)`, not 0 if they are to stop"""
+    SITES = 16
+    """what call sites have left for native code: the function of Python's, then a plan for each site, or null"""
 
 
-CONTEXT_WORDS = ContextWord.LOOK + 1
+CONTEXT_WORDS = ContextWord.SITES + 1
 
 
 class Status:

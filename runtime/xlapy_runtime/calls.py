@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from xlapy_runtime.buffers import padded, view, views
+from xlapy_runtime.buffers import padded, table, view, views
 from xlapy_runtime.calling import ContextWord, Status
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import InternalError, XlaError
@@ -49,13 +49,13 @@ class Buffers:
     Operands are read-only, and cut to their run-time sizes where those are dynamic.
     """
 
-    __slots__ = ("_call", "_index", "_known", "address", "addresses", "site")
+    __slots__ = ("_index", "_known", "address", "addresses", "call", "site")
 
     def __init__(self, call: RunningCall, index: int, addresses: list[int], address: int) -> None:
         self.site = call.sites[index]
         self.addresses = addresses
         self.address = address
-        self._call = call
+        self.call = call
         self._index = index
         self._known: Known | None = None
 
@@ -70,7 +70,7 @@ class Buffers:
     def _arrays(self) -> Known:
         """Made when they are first asked for; those of the last call are used again if it had the same addresses."""
         if self._known is None:
-            last = self._call.views[self._index]
+            last = self.call.memory.views[self._index]
             self._known = last if last is not None and last[0] == self.addresses else self._made()
         return self._known
 
@@ -82,8 +82,13 @@ class Buffers:
         results = _full_views(self.site.results, self.addresses[num_operands:])
         made = (self.addresses, operands, results)
         if len(self.addresses) == len(operands) + len(results):
-            self._call.views[self._index] = made
+            self.call.memory.views[self._index] = made
         return made
+
+    def leave_to_native(self, plan: int, keep: object) -> None:
+        """Has native code do from now on what this site does, as the plan at this address says; see `planned_calls`.
+        Only in this context, which serves one run at a time, as the plan does."""
+        self.call.memory.leave(self._index, plan, keep)
 
     def write(self, index: int, value: np.ndarray) -> None:
         """Stores one result, with its sizes if it has dynamic dimensions. `value` is of the result's type."""
@@ -100,6 +105,24 @@ class Buffers:
 
 Known = tuple[list[int], list[np.ndarray], list[np.ndarray]]
 """The addresses of a site's last call, with the operands and results that they were made into."""
+
+
+class SiteMemory:
+    """What the call sites of one context keep from run to run: the arrays of their last calls, and what they have left
+    for native code to do."""
+
+    __slots__ = ("_kept", "_plans", "address", "views")
+
+    def __init__(self, count: int) -> None:
+        self.views: list[Known | None] = [None] * count
+        self._plans = table(1 + count)
+        self._plans[0] = RUNTIME_CALL_ADDRESS
+        self._kept: dict[int, object] = {}
+        self.address = ctypes.addressof(self._plans)
+
+    def leave(self, site: int, plan: int, keep: object) -> None:
+        self._kept[site] = keep
+        self._plans[1 + site] = plan
 
 
 class Started(Protocol):
@@ -126,13 +149,13 @@ class RunningCall:
         "context",
         "device",
         "failure",
+        "memory",
         "pending",
         "process",
         "rendezvous",
         "revocable",
         "sites",
         "timeout",
-        "views",
     )
 
     def __init__(
@@ -143,7 +166,7 @@ class RunningCall:
         device: Device,
         process: int,
         cancelled: ctypes.c_int32,
-        views: list[Known | None],
+        memory: SiteMemory,
         cancellation: Cancellation,
         timeout: float | None,
         rendezvous: Explaining | None = None,
@@ -154,7 +177,7 @@ class RunningCall:
         self.device = device
         self.process = process
         self.cancelled = cancelled
-        self.views = views
+        self.memory = memory
         self.cancellation = cancellation
         self.timeout = timeout
         self.rendezvous = rendezvous

@@ -121,13 +121,14 @@ def new_context(
     """A context with an arena of its own, and what the runtime knows of the call in it. `words` are those that all
     contexts of the program begin with, `actions` what its call sites do."""
     memory = arena(program.arena_bytes)
+    sites = calls.SiteMemory(len(actions))
     call = calls.RunningCall(
         actions=actions,
         sites=program.runtime_calls,
         device=device,
         process=0,
         cancelled=ctypes.c_int32(0),
-        views=[None] * len(actions),
+        memory=sites,
         cancellation=Cancellation(),
         timeout=None,
     )
@@ -140,8 +141,10 @@ def new_context(
             ContextWord.CONSTANTS: ctypes.addressof(constants),
             ContextWord.CANCELLED: ctypes.addressof(call.cancelled),
             ContextWord.HANDLE: registration.handle,
+            ContextWord.SITES: sites.address,
         },
         extra_words=RESERVED_WORDS,
         keep=(memory, constants, registration),
     )
+    call.context = context.address
     return context, call

@@ -103,7 +103,7 @@ class ProgramExecutable:
     def _words(self) -> dict[int, int]:
         """What all contexts begin with."""
         return {
-            ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS,
+            ContextWord.RUNTIME_CALL: _call_address(self.program),
             ContextWord.POLL: calls.POLL_ADDRESS,
             ContextWord.PARALLEL: self._parallel(),
             ContextWord.LOOK: self._look(),
@@ -313,6 +313,14 @@ class CallableProgram:
         Such an argument is changed by the call, and is the result: the same array. Only if it is not the caller's own
         to give (read-only, a view, passed twice ...) does a copy of it take its place."""
         return dict(self._executable.program.aliases)
+
+
+def _call_address(program: Program) -> int:
+    """What a program is to call for everything that it does not do itself."""
+    if not program.runtime_calls:
+        return calls.RUNTIME_CALL_ADDRESS
+    address: int = late("xlapy_runtime.planned_calls").call_address()
+    return address
 
 
 def _aliased_buffers(

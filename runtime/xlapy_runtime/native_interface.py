@@ -42,6 +42,13 @@ def interface_of_runs() -> str:
     return _digest([rendezvous.SYMBOLS, *map(list, words), *map(_fields, records)])
 
 
+def interface_of_plans() -> str:
+    """Of programs whose calls of LAPACK need no Python."""
+    planned = late("xlapy_runtime.planned_calls")
+    records = (planned.PlanRecord, planned.StepRecord)
+    return _digest([planned.SYMBOLS, *_numbers(planned.StepKind), *map(_fields, records)])
+
+
 def _numbers(kind: type) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in vars(kind).items() if not name.startswith("_")]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy_runtime import calls
+from xlapy_runtime import calls, planned_calls
 from xlapy_runtime.alignment import aligned_words
 from xlapy_runtime.buffers import Context
 from xlapy_runtime.calling import ContextWord
@@ -117,7 +117,7 @@ class Records:
         run.size, run.sites, run.members = size, ctypes.addressof(self._plan.sites), ctypes.addressof(self.members[0])
         run.meetings, run.meeting_count, run.meeting_bytes = meetings, meeting_count, words * WORD_BYTES
         run.width = self._plan.width
-        run.call, run.report = calls.RUNTIME_CALL_ADDRESS, REPORT_ADDRESS
+        run.call, run.report = planned_calls.call_address(), REPORT_ADDRESS
 
     def begin(self, *, timeout: float | None, polls: bool) -> None:
         """Makes the records those of a new run; `polls` if its first process is in Python's main thread."""

@@ -19,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from xlapy_runtime import built_in_calls, calls, collectives, custom_calls, stream_calls  # noqa: F401 - they fill tables
+from xlapy_runtime import (  # some of them fill tables
+    built_in_calls,  # noqa: F401
+    calls,
+    collectives,
+    custom_calls,  # noqa: F401
+    planned_calls,
+    stream_calls,  # noqa: F401
+)
 from xlapy_runtime.alignment import data_address
 from xlapy_runtime.arguments import Allocate, allocate_results
 from xlapy_runtime.buffers import Context, Pool, Words, sliced
@@ -83,7 +90,7 @@ class Runs:
         """Runs of one process here, while the others run elsewhere. Python does the calls: `action` prepares them."""
         runs = copy.copy(self)
         runs.processes = (process,)
-        runs._words = self._words | {ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS}
+        runs._words = self._words | {ContextWord.RUNTIME_CALL: planned_calls.call_address()}
         runs._numbers = itertools.count()
         runs._meetings = None
         runs.actions = [action(site) for site in self.sites]
@@ -96,28 +103,30 @@ class Runs:
         return Run(self, places, seed=seed, counter=counter, timeout=timeout)
 
     def make_memory(self) -> Memory:
-        contexts = [self._make_context() for _ in self.processes]
+        sites = [calls.SiteMemory(len(self.sites)) for _ in self.processes]
+        contexts = [self._make_context(each) for each in sites]
         if self._meetings is None:
-            return Memory(contexts, None)
+            return Memory(contexts, sites, None)
         entry = ctypes.cast(self.entry, ctypes.c_void_p).value or 0
-        return Memory(contexts, Records(self._meetings, self.grid, contexts, entry))
+        return Memory(contexts, sites, Records(self._meetings, self.grid, contexts, entry))
 
-    def _make_context(self) -> Context:
+    def _make_context(self, sites: calls.SiteMemory) -> Context:
         return Context(
             arena_bytes=self.program.arena_bytes,
             constants=self._constants,
             num_parameters=sum(spec.num_buffers for spec in self._parameters),
             num_results=sum(spec.num_buffers for spec in self.results),
-            num_calls=len(self.program.runtime_calls),
-            words=self._words,
+            words=self._words | {ContextWord.SITES: sites.address},
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one run at a time works in: a context for each process, and the records of their meetings."""
+    """What one run at a time works in: a context for each process, what its call sites keep, and the records of their
+    meetings."""
 
     contexts: Sequence[Context]
+    sites: Sequence[calls.SiteMemory]
     records: Records | None
 
 
@@ -215,7 +224,7 @@ class Run:
             device=self._places[position],
             process=number,
             cancelled=context.cancelled,
-            views=context.views,
+            memory=self._memory.sites[position],
             cancellation=self._cancellation,
             timeout=self._timeout,
             rendezvous=self._rendezvous,

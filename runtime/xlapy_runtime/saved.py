@@ -22,7 +22,7 @@ from xlapy_runtime.executable import CallableProgram, ProgramExecutable, keeps_g
 from xlapy_runtime.images import Code
 from xlapy_runtime.late import late
 from xlapy_runtime.linking import LinkedCode, link
-from xlapy_runtime.native_interface import interface_of_calls, interface_of_runs
+from xlapy_runtime.native_interface import interface_of_calls, interface_of_plans, interface_of_runs
 from xlapy_runtime.processor_features import lacking_features, needed_features
 from xlapy_runtime.program import Program, tree_text
 from xlapy_runtime.program_file import dump_program, load_program
@@ -108,7 +108,7 @@ class SharedParts(Record):
     pool: Sequence[Code]
     wrapper: Sequence[Code]
     rendezvous: Sequence[Code]
-    batch_calls: Sequence[Code]
+    planned_calls: Sequence[Code]
 
 
 class SavedOptions(Record):
@@ -127,7 +127,7 @@ def save(path: str, program: Program, shared: SharedParts, options: SavedOptions
         "version": version,
         "system": _system(),
         "features": needed_features(features),
-        "interfaces": _interfaces(bool(shared.rendezvous)),
+        "interfaces": _interfaces(bool(shared.rendezvous), bool(shared.planned_calls)),
         "python": layout_identity(),
         "options": list(values_of(options).values()),
         "libraries": [[library.name, list(library.exports), library.trim] for library in shared.libraries],
@@ -137,7 +137,7 @@ def save(path: str, program: Program, shared: SharedParts, options: SavedOptions
         "pool": shared.pool,
         "wrapper": shared.wrapper,
         "rendezvous": shared.rendezvous,
-        "batch calls": shared.batch_calls,
+        "planned calls": shared.planned_calls,
         **{_part_of(library.name): library.objects for library in shared.libraries},
     }
     write_saved(path, header, parts)
@@ -162,7 +162,7 @@ def load(
     header, parts = read_saved(name)
     try:
         _check_machine(name, header)
-        _check_version(name, header, meets=bool(parts["rendezvous"]))
+        _check_version(name, header, _interfaces(bool(parts["rendezvous"]), bool(parts["planned calls"])))
         program, _ = load_program(parts["program"][0])
         return SavedProgram(name, _executable(program, header, parts, custom_calls or {}, num_threads))
     except (SavedProgramError, ArgumentError):
@@ -171,19 +171,19 @@ def load(
         raise SavedProgramError(f"{name} cannot be loaded: {error}; save the program again") from error
 
 
-def _check_version(path: str, header: Mapping[str, Any], *, meets: bool) -> None:
+def _check_version(path: str, header: Mapping[str, Any], interfaces: Sequence[str]) -> None:
     """Raises SavedProgramError unless the code was made for a runtime like this one."""
-    if header["interfaces"] != _interfaces(meets):
+    if header["interfaces"] != interfaces:
         raise SavedProgramError(
             f"{path} was saved by xlapy {header['version']}, whose native code this version cannot call; save the "
             "program again with this version, or load it with that one"
         )
 
 
-def _interfaces(meets: bool) -> list[str]:
+def _interfaces(meets: bool, has_plans: bool) -> list[str]:
     """What native code takes for granted about the runtime; `meets` says that it includes the code of processes that
-    meet."""
-    return [interface_of_calls(), interface_of_runs() if meets else ""]
+    meet, `has_plans` that of planned calls."""
+    return [interface_of_calls(), interface_of_runs() if meets else "", interface_of_plans() if has_plans else ""]
 
 
 def _system() -> str:
@@ -218,8 +218,8 @@ def _executable(
     wanted = options.num_threads if num_threads is None else num_threads
     if parts["rendezvous"]:
         late("xlapy_runtime.rendezvous").NATIVE.install(parts["rendezvous"])
-    if parts["batch calls"]:
-        late("xlapy_runtime.lapack").LOOPS.install(parts["batch calls"])
+    if parts["planned calls"]:
+        late("xlapy_runtime.planned_calls").NATIVE.install(parts["planned calls"])
     imports: dict[str, int] = {}
     for name, exports, trim in header["libraries"]:
         imports.update(_library_symbols(parts[_part_of(name)], imports, exports, trim))

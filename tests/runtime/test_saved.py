@@ -306,7 +306,7 @@ def test_the_cases_are_of_all_kinds(tmp_path: Path) -> None:
         parts = read_saved(str(tmp_path / "program.xlapy"))[1]
         found |= {name.partition("_")[0] for name, codes in parts.items() if codes}
         found |= {"constants"} if executable._compiled.program.constants else set()
-    wanted = {"batch calls", "constants", "pool", "rendezvous", "wrapper"}
+    wanted = {"planned calls", "constants", "pool", "rendezvous", "wrapper"}
     wanted |= {f"library {name}" for name in ("fft", "gemm", "scratch", "sort")}
     assert wanted <= found
 

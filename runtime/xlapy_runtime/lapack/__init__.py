@@ -5,7 +5,6 @@ is called. `tests/jax/test_linalg.py` holds them against JAX.
 """
 
 from xlapy_runtime.lapack import eigenvalues, factors, singular_values, systems
-from xlapy_runtime.lapack.batches import LOOPS
 from xlapy_runtime.lapack.targets import NAMES, require
 
-__all__ = ["LOOPS", "NAMES", "eigenvalues", "factors", "require", "singular_values", "systems"]
+__all__ = ["NAMES", "eigenvalues", "factors", "require", "singular_values", "systems"]

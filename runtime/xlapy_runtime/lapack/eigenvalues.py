@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from xlapy_runtime.errors import UnsupportedError
 from xlapy_runtime.lapack.native import (
     INTEGER_WORK,
@@ -12,7 +10,7 @@ from xlapy_runtime.lapack.native import (
     Batch,
     leading,
 )
-from xlapy_runtime.lapack.plans import Array, Place
+from xlapy_runtime.lapack.plans import Place
 from xlapy_runtime.lapack.targets import target
 
 
@@ -48,7 +46,7 @@ def general_real(
         if pairs is None:
             batch.clear(vectors)
         else:
-            batch.compute(_unpack, pairs, imaginary_parts, vectors)
+            batch.unpack(pairs, imaginary_parts, vectors)
     batch.report_others(finite, info)
 
 
@@ -91,12 +89,3 @@ def schur(batch: Batch, a: Place, form: Place, vectors: Place, *rest: Place, mod
     operands = (size, form, distance, chosen, *values, vectors, distance)
     batch.call("gees", chr(mode), "N", None, *operands, *spaces, info)
     batch.report_others(finite, info)
-
-
-def _unpack(pairs: Array, imaginary_parts: Array, vectors: Array) -> None:
-    """Vectors from LAPACK's packed form: those of a conjugate pair of eigenvalues are one column of real parts and one
-    of imaginary parts, and conjugate to each other. The eigenvalue with the positive imaginary part comes first."""
-    first, second = (imaginary_parts > 0)[..., None, :], (imaginary_parts < 0)[..., None, :]
-    before, behind = np.roll(pairs, 1, axis=-1), np.roll(pairs, -1, axis=-1)
-    vectors.real = np.where(second, before, pairs)
-    vectors.imag = np.where(first, behind, np.where(second, -pairs, 0))

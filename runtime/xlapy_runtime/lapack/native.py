@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,9 +18,11 @@ import numpy as np
 from xlapy_runtime.alignment import data_address
 from xlapy_runtime.capsules import capsule_address, capsule_name
 from xlapy_runtime.errors import InternalError, UnsupportedError
-from xlapy_runtime.lapack.plans import Array, Call, Clear, Compute, Copy, Place, Plan, Step
+from xlapy_runtime.lapack.plans import Array, Call, Clear, Copy, KeepFinite, Place, Plan, ReportOthers, Step, Unpack
 
-MISSING = "linear algebra beyond triangles is LAPACK's, which comes with scipy: pip install 'xlapy[linalg]'"
+MISSING = (
+    "linear algebra beyond triangles and small systems is LAPACK's, which comes with scipy: pip install 'xlapy[linalg]'"
+)
 
 
 @cache
@@ -90,15 +92,33 @@ class Batch:
 
     def copy(self, source: Place, to: Place) -> None:
         """All of an array to another of its size."""
-        self._steps.append(Copy(source, to))
+        self._steps.append(Copy(source, to, to.nbytes))
+
+    def rotate(self, source: Place, to: Place, by: int) -> None:
+        """The elements along the last dimension to another array: so far on, and round the end."""
+        length, item = source.shape[-1], source.dtype.itemsize
+        rows, row = math.prod(source.shape[:-1]), length * item
+        for first, end in ((0, by % length), (by % length, length)) if length else ():
+            parts = source.moved((first - by) % length * item), to.moved(first * item)
+            self._steps.append(Copy(*parts, (end - first) * item, rows, row, row))
+
+    def take_column(self, matrices: Place, index: int, vectors: Place) -> None:
+        """A column of each matrix."""
+        nbytes, step = _column_sizes(matrices)
+        self._steps.append(Copy(matrices.moved(index * nbytes), vectors, nbytes, self.count, step, nbytes))
+
+    def give_column(self, vectors: Place, matrices: Place, index: int) -> None:
+        """The other way round."""
+        nbytes, step = _column_sizes(matrices)
+        self._steps.append(Copy(vectors, matrices.moved(index * nbytes), nbytes, self.count, nbytes, step))
 
     def clear(self, place: Place) -> None:
         """Zeros, for what a routine leaves as it is."""
         self._steps.append(Clear(place))
 
-    def compute(self, function: Callable[..., None], *places: Place) -> None:
-        """Calls a Python function with the arrays."""
-        self._steps.append(Compute(function, places))
+    def unpack(self, pairs: Place, imaginary_parts: Place, vectors: Place) -> None:
+        """Eigenvectors of real matrices, as complex numbers."""
+        self._steps.append(Unpack(pairs, imaginary_parts, vectors))
 
     def call(self, routine: str, *arguments: Any) -> None:
         """Calls the routine for each problem of the batch.
@@ -122,17 +142,17 @@ class Batch:
         address = native_address(self.prefix + routine, len(fixed))
         self._steps.append(Call(address, self.count, (*fixed,), (*steps,), (*places,), (numbers, *letters)))
 
-    def room(self, shape: Sequence[int], dtype: np.dtype[Any], *, is_matrix: bool = False) -> Place:
+    def room(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Place:
         """An array of the plan's own. What it holds at first is no more than that it may be read."""
-        return self._own(np.zeros(tuple(shape), dtype), tuple(shape), is_matrix)
+        return self._own(np.zeros(tuple(shape), dtype), tuple(shape))
 
     def matrices_like(self, a: Place) -> Place:
         """Matrices of the same size, column by column."""
-        return self.room(a.shape, a.dtype, is_matrix=True)
+        return self.room(a.shape, a.dtype)
 
     def constant(self, number: int) -> Shared:
         """A number of the batch's element type, which is only read."""
-        return Shared(self._own(np.full(1, number, self.dtype), (1,), False))
+        return Shared(self._own(np.full(1, number, self.dtype), (1,)))
 
     def integers(self, length: int) -> Shared:
         """Memory for so many integers; one is what routines without results to doubt report to."""
@@ -145,20 +165,20 @@ class Batch:
     def only_finite(self, matrices: Place, to: Place) -> Place:
         """Copies the matrices, those that are not finite as zeros; which are."""
         finite = self.room(matrices.shape[:-2], np.dtype(bool))
-        self.compute(_keep_finite, matrices, to, finite)
+        self._steps.append(KeepFinite(matrices, to, finite))
         return finite
 
     def report_others(self, finite: Place, info: Place) -> None:
         """What `info` says of matrices that are not finite."""
-        self.compute(_report_others, finite, info)
+        self._steps.append(ReportOthers(finite, info, NOT_FINITE))
 
     def dtype_of(self, queried: Queried) -> np.dtype[Any]:
         """Of a workspace."""
         return {WORK: self.dtype, REAL_WORK: self.real, INTEGER_WORK: INTEGER}[queried]
 
-    def _own(self, content: Array, shape: tuple[int, ...], is_matrix: bool) -> Place:
+    def _own(self, content: Array, shape: tuple[int, ...]) -> Place:
         self._contents.append(content)
-        return Place(self._num_given + len(self._contents) - 1, shape, content.dtype, is_matrix)
+        return Place(self._num_given + len(self._contents) - 1, shape, content.dtype)
 
     def _with_workspaces(self, routine: str, arguments: Sequence[Any]) -> list[Any]:
         """The arguments with memory for what is queried."""
@@ -190,7 +210,7 @@ def _workspaces(prefix: str, dtype: np.dtype[Any], routine: str, known: tuple[An
     answers = [np.zeros(1, batch.dtype_of(each)) for each in queried]
     whatever = np.zeros(1, np.complex128)  # for what it reports besides
     given = [whatever, *answers]
-    room, *places = [Shared(Place(slot, (1,), array.dtype, False)) for slot, array in enumerate(given)]
+    room, *places = [Shared(Place(slot, (1,), array.dtype)) for slot, array in enumerate(given)]
     arguments = [(None if each.is_null else room) if isinstance(each, _Unread) else each for each in known]
     batch.call(
         routine, *_with_spaces(arguments, {each: (place, -1) for each, place in zip(queried, places, strict=True)})
@@ -215,6 +235,13 @@ def _length(answer: Any) -> int:
     return max(1, wanted)
 
 
+def _column_sizes(matrices: Place) -> tuple[int, int]:
+    """The bytes of a column, and of a matrix."""
+    rows, columns = matrices.shape[-2:]
+    nbytes = rows * matrices.dtype.itemsize
+    return nbytes, columns * nbytes
+
+
 def leading(matrix: Place) -> int:
     """The distance of the columns of a matrix: LAPACK wants at least 1."""
     return max(1, matrix.shape[-2])
@@ -222,23 +249,3 @@ def leading(matrix: Place) -> int:
 
 NOT_FINITE = -4
 """What `info` is for a matrix with an infinity or a NaN, over which an iteration might never end."""
-
-
-def _keep_finite(matrices: Array, to: Array, finite: Array) -> None:
-    if _are_all(np.isfinite(matrices)):
-        finite.fill(True)
-        np.copyto(to, matrices)
-        return
-    np.isfinite(matrices).all((-1, -2), out=finite)
-    np.copyto(to, matrices)
-    to[~finite] = 0
-
-
-def _report_others(finite: Array, info: Array) -> None:
-    if not _are_all(finite):
-        info[~finite] = NOT_FINITE
-
-
-def _are_all(conditions: Array) -> bool:
-    """As `all`, which takes a microsecond more for a few of them."""
-    return bool(np.count_nonzero(conditions) == conditions.size)

@@ -2,23 +2,29 @@
 
 A plan knows all that shapes, types and attributes decide: integers, letters, workspaces, how far pointers move on from
 problem to problem, where the routine is. A call only fills in the addresses of its arrays. A plan may be run by many
-threads at once: what a run writes to besides its arrays is a `_Frame`, which serves one run at a time.
+threads at once: what a run writes to besides its arrays is a `Frame`, which serves one run at a time.
+
+Native code goes through the steps (`planned_calls`): a call site needs Python only once for each context, to which it
+leaves a frame.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from xlapy_runtime import planned_calls
 from xlapy_runtime.alignment import data_address
 from xlapy_runtime.buffers import Pool
-from xlapy_runtime.lapack.batches import call_each_at
+from xlapy_runtime.calls import Buffers
+from xlapy_runtime.planned_calls import PlanRecord, StepKind, StepRecord
 
 Array = np.ndarray
 
@@ -35,7 +41,6 @@ class Place:
     slot: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    is_matrix: bool
     offset: int = 0
 
     @property
@@ -45,23 +50,11 @@ class Place:
     def __getitem__(self, index: int) -> Place:
         """A part along the first dimension."""
         part = replace(self, shape=self.shape[1:])
-        return replace(part, offset=self.offset + index * part.nbytes)
+        return part.moved(index * part.nbytes)
 
-    def at(self, address: int) -> Array:
-        """The array that begins at an address. Nothing keeps its memory alive."""
-        dims = (*self.shape[:-2], self.shape[-1], self.shape[-2]) if self.is_matrix else self.shape
-        memory: Any = (ctypes.c_char * self.nbytes).from_address(address) if self.nbytes else None
-        array: Array = np.ndarray(dims, self.dtype, memory)
-        return array.swapaxes(-1, -2) if self.is_matrix else array
-
-
-Bound = Callable[[Sequence[int]], None]
-"""A step of one frame: is given the addresses of all places."""
-
-
-class Step(Protocol):
-    def bound(self, own: dict[int, int]) -> Bound:
-        """The step of a frame whose own arrays, by their slots, are at these addresses."""
+    def moved(self, nbytes: int) -> Place:
+        """What begins so many bytes behind."""
+        return replace(self, offset=self.offset + nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,38 +68,36 @@ class Call:
     places: tuple[tuple[int, Place], ...]
     keep_alive: tuple[Any, ...]
 
-    def bound(self, own: dict[int, int]) -> Bound:
-        kind = ctypes.c_int64 * len(self.fixed)
-        pointers, steps = kind(*self.fixed), kind(*self.steps)
+    def record(self, own: Mapping[int, int]) -> tuple[StepRecord, object]:
+        """For a frame whose own arrays, by their slots, are at these addresses; and what the record points to."""
+        pointers, moving = [*self.fixed], []
         for position, place in self.places:
             if place.slot in own:
                 pointers[position] = own[place.slot] + place.offset
-        moving = [(position, place.slot, place.offset) for position, place in self.places if place.slot not in own]
-        routine, count = self.address, self.count
-
-        def call(addresses: Sequence[int]) -> None:
-            for position, slot, offset in moving:
-                pointers[position] = addresses[slot] + offset
-            call_each_at(routine, count, pointers, steps)
-
-        return call
+            else:
+                moving.append((position, place.slot, place.offset))
+        table = planned_calls.words([*pointers, *self.steps, *itertools.chain.from_iterable(moving)])
+        step = StepRecord(kind=StepKind.CALL, count=self.count, size=len(pointers), moving=len(moving))
+        step.function, step.table = self.address, ctypes.addressof(table)
+        return step, (table, self.keep_alive)
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One array to another of the same size and order; both may be the same memory."""
+    """Pieces of `nbytes` from one array to another, or to the same place; in each, they begin a step apart."""
 
     source: Place
     to: Place
+    nbytes: int
+    count: int = 1
+    source_step: int = 0
+    step: int = 0
 
-    def bound(self, own: dict[int, int]) -> Bound:
-        source, to, nbytes, move = self.source.slot, self.to.slot, self.to.nbytes, ctypes.memmove
-        source_offset, to_offset = self.source.offset, self.to.offset
-
-        def copy(addresses: Sequence[int]) -> None:
-            move(addresses[to] + to_offset, addresses[source] + source_offset, nbytes)
-
-        return copy
+    def record(self, own: Mapping[int, int]) -> tuple[StepRecord, object]:
+        step = StepRecord(kind=StepKind.COPY, count=self.count, size=self.nbytes)
+        _set_places(step, source=self.source, target=self.to)
+        step.source_step, step.target_step = self.source_step, self.step
+        return step, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,65 +106,114 @@ class Clear:
 
     place: Place
 
-    def bound(self, own: dict[int, int]) -> Bound:
-        slot, offset, nbytes, fill = self.place.slot, self.place.offset, self.place.nbytes, ctypes.memset
-
-        def clear(addresses: Sequence[int]) -> None:
-            fill(addresses[slot] + offset, 0, nbytes)
-
-        return clear
+    def record(self, own: Mapping[int, int]) -> tuple[StepRecord, object]:
+        step = StepRecord(kind=StepKind.CLEAR, size=self.place.nbytes)
+        _set_places(step, target=self.place)
+        return step, None
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
-    """A function of Python on the arrays themselves."""
+class KeepFinite:
+    """Copies the matrices of which all is finite, as zeros the others; notes which."""
 
-    function: Callable[..., None]
-    places: tuple[Place, ...]
+    source: Place
+    to: Place
+    finite: Place
 
-    def bound(self, own: dict[int, int]) -> Bound:
-        function, places = self.function, self.places
-        slots = [place.slot for place in places]
-        seen: list[int] = []
-        arrays: list[Array] = []
-
-        def compute(addresses: Sequence[int]) -> None:
-            now = [addresses[slot] for slot in slots]
-            if now != seen:
-                arrays[:] = [place.at(address + place.offset) for place, address in zip(places, now, strict=True)]
-                seen[:] = now
-            function(*arrays)
-
-        return compute
+    def record(self, own: Mapping[int, int]) -> tuple[StepRecord, object]:
+        source, count = self.source, math.prod(self.finite.shape)
+        float_bytes = np.empty(0, source.dtype).real.itemsize
+        step = StepRecord(kind=StepKind.KEEP_FINITE, count=count, size=source.nbytes // count // float_bytes)
+        _set_places(step, source=source, target=self.to, third=self.finite)
+        step.float_bytes = float_bytes
+        return step, None
 
 
-class _Frame:
-    """The memory of one run at a time, and the steps that know where it is."""
+@dataclass(frozen=True, slots=True)
+class ReportOthers:
+    """The number for those that are not finite."""
 
-    __slots__ = ("_memory", "_own", "_steps")
+    finite: Place
+    to: Place
+    number: int
 
-    def __init__(self, steps: Sequence[Step], first: int, contents: Sequence[Array]) -> None:
-        self._memory = [content.copy() for content in contents]
-        self._own = tuple(map(data_address, self._memory))
-        own = dict(enumerate(self._own, first))
-        self._steps = [step.bound(own) for step in steps]
+    def record(self, own: Mapping[int, int]) -> tuple[StepRecord, object]:
+        step = StepRecord(kind=StepKind.REPORT_OTHERS, count=math.prod(self.finite.shape), size=self.number)
+        _set_places(step, source=self.finite, target=self.to)
+        return step, None
 
-    def run(self, given: Sequence[int]) -> None:
-        addresses = (*given, *self._own)
-        for step in self._steps:
-            step(addresses)
+
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """Vectors from LAPACK's packed form: those of a conjugate pair of eigenvalues are one column of real parts and one
+    of imaginary parts, and conjugate to each other. The eigenvalue with the positive imaginary part comes first."""
+
+    pairs: Place
+    imaginary_parts: Place
+    to: Place
+
+    def record(self, own: Mapping[int, int]) -> tuple[StepRecord, object]:
+        count, size = math.prod(self.pairs.shape[:-2]), self.pairs.shape[-1]
+        step = StepRecord(kind=StepKind.UNPACK, count=count, size=size)
+        _set_places(step, source=self.pairs, target=self.to, third=self.imaginary_parts)
+        step.float_bytes = self.pairs.dtype.itemsize
+        return step, None
+
+
+def _set_places(step: StepRecord, **places: Place) -> None:
+    for name, place in places.items():
+        setattr(step, name, place.slot)
+        setattr(step, f"{name}_offset", place.offset)
+
+
+Step: TypeAlias = Call | Copy | Clear | KeepFinite | ReportOthers | Unpack
+
+
+class Frame:
+    """The memory of one run at a time, and the plan as native code sees it."""
+
+    __slots__ = ("_addresses", "_keep", "_num_given", "plan")
+
+    def __init__(self, steps: Sequence[Step], num_given: int, contents: Sequence[Array]) -> None:
+        memory = [content.copy() for content in contents]
+        own = list(map(data_address, memory))
+        made = [step.record(dict(enumerate(own, num_given))) for step in steps]
+        records = (StepRecord * len(made))(*[record for record, _ in made])
+        self._num_given = num_given
+        self._addresses = planned_calls.words([*[0] * num_given, *own])
+        places = ctypes.addressof(self._addresses), ctypes.addressof(records)
+        self.plan = PlanRecord(given=num_given, addresses=places[0], count=len(made), steps=places[1])
+        self._keep = (memory, records, [kept for _, kept in made])
+
+    def run(self, given: Sequence[int], context: int = 0) -> int:
+        """Goes through the steps; what is not 0 is the status of a run that was stopped."""
+        self._addresses[: self._num_given] = list(given)
+        return planned_calls.run(self.plan, context)
 
 
 class Plan:
     """Steps over `num_given` arrays, and arrays of its own, which begin each frame with these contents."""
 
     def __init__(self, steps: Sequence[Step], num_given: int, contents: Sequence[Array]) -> None:
-        self._frames = Pool(partial(_Frame, steps, num_given, contents))
+        self._frames = Pool(partial(Frame, steps, num_given, contents))
         self._keeps = sum(content.nbytes for content in contents) <= KEPT_BYTES
 
     def run(self, given: Sequence[int]) -> None:
         """Goes through the steps, for arrays at these addresses."""
         frame = self._frames.take()
         frame.run(given)
+        self._give_back(frame)
+
+    def serve(self, buffers: Buffers) -> None:
+        """Does what a call site asks for, and leaves the next calls in the same context to native code."""
+        frame = self._frames.take()
+        if frame.run(buffers.addresses, buffers.call.context):
+            buffers.call.cancellation.check()
+        if self._keeps and planned_calls.NATIVE.found is not None:
+            buffers.leave_to_native(ctypes.addressof(frame.plan), frame)
+        else:
+            self._give_back(frame)
+
+    def _give_back(self, frame: Frame) -> None:
         if self._keeps:
             self._frames.give_back(frame)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from xlapy_runtime.lapack.native import INTEGER, Batch, leading
-from xlapy_runtime.lapack.plans import Array, Place
+from xlapy_runtime.lapack.plans import Place
 from xlapy_runtime.lapack.targets import register_target, target
 
 
@@ -36,9 +34,9 @@ def tridiagonal(
     for source, place in ((diagonal, diagonal_out), (above, above_out), (b, solution)):
         batch.copy(source, place)
     shifted = batch.room(below.shape, below.dtype)
-    batch.compute(_shift, below, shifted)
+    batch.rotate(below, shifted, -1)
     batch.call("gtsv", *b.shape[-2:], shifted, diagonal_out, above_out, solution, leading(solution), info)
-    batch.compute(_shift_back, shifted, below_out)
+    batch.rotate(shifted, below_out, 1)
 
 
 SOLVE_AND_PERTURB = -1
@@ -55,32 +53,16 @@ def perturbed_tridiagonal(batch: Batch, below: Place, diagonal: Place, above: Pl
     nothing = batch.constant(0)
     batch.copy(diagonal, main)
     batch.copy(above, upper)
-    batch.compute(_shift, below, lower)
+    batch.rotate(below, lower, -1)
     batch.call("lagtf", size, main, nothing, upper, lower, nothing, second, order, batch.integers(1))
-    by_column = batch.room((columns, *dims, size), batch.dtype)
-    batch.compute(_take_columns, b, by_column)
+    right_side = batch.room((*dims, size), batch.dtype)
     tolerance = batch.room(diagonal.shape[:-1], batch.dtype)
     batch.clear(tolerance)  # the first call chooses it
     for column in range(columns):
         factor = (main, upper, lower, second, order)
-        batch.call("lagts", SOLVE_AND_PERTURB, size, *factor, by_column[column], tolerance, batch.integers(1))
-    batch.compute(_give_columns, by_column, solution)
+        batch.take_column(b, column, right_side)
+        batch.call("lagts", SOLVE_AND_PERTURB, size, *factor, right_side, tolerance, batch.integers(1))
+        batch.give_column(right_side, solution, column)
 
 
 register_target("tridiagonal_solve_perturbed_ffi", perturbed_tridiagonal, "sd")
-
-
-def _shift(below: Array, place: Array) -> None:
-    np.copyto(place, np.roll(below, -1, axis=-1))
-
-
-def _shift_back(shifted: Array, place: Array) -> None:
-    np.copyto(place, np.roll(shifted, 1, axis=-1))
-
-
-def _take_columns(matrices: Array, by_column: Array) -> None:
-    np.copyto(by_column, np.moveaxis(matrices, -1, 0))
-
-
-def _give_columns(by_column: Array, matrices: Array) -> None:
-    np.copyto(matrices, np.moveaxis(by_column, 0, -1))

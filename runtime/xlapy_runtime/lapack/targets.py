@@ -47,36 +47,31 @@ def register_target(name: str, routine: Routine, prefixes: str) -> None:
     NAMES.add(name)
     types: dict[np.dtype[Any], str] = {np.dtype(DTYPES[prefix]): prefix for prefix in prefixes}
 
-    def plan(operands: Sequence[_Typed], results: Sequence[_Typed], entries: Mapping[str, Any]) -> Plan | None:
-        """For arrays of these types and shapes; None if there is nothing to do."""
+    def plan(operands: Sequence[_Typed], results: Sequence[_Typed], entries: Mapping[str, Any]) -> Plan:
+        """For arrays of these types and shapes; without steps if there is nothing to do."""
         rank = _rank(operands)
         dtype, dims = operands[0]
         if rank < 2 or dtype not in types:
             known = " or ".join(map(str, types))
             raise UnsupportedError(f"{name} is for matrices of {known}, and is given {dtype}{list(dims)}")
         count = math.prod(results[-1][1][: rank - 2])
-        if not count:
-            return None
         given = [*operands, *results]
-        places = [Place(slot, dims, dtype, len(dims) == rank) for slot, (dtype, dims) in enumerate(given)]
+        if not count:
+            return Plan((), len(given), ())
+        places = [Place(slot, dims, dtype) for slot, (dtype, dims) in enumerate(given)]
         batch = Batch(types[dtype], dtype, count, len(given))
         routine(batch, *places, **entries)
         return batch.plan()
 
     def fill(operands: Sequence[Array], results: Sequence[Array], **entries: Any) -> None:
         of_operands, of_results = ([(array.dtype, array.shape) for array in part] for part in (operands, results))
-        planned = plan(of_operands, of_results, entries)
-        if planned is not None:
-            _run_packed(planned, _rank(of_operands), operands, results)
+        _run_packed(plan(of_operands, of_results, entries), _rank(of_operands), operands, results)
 
     def prepare(operands: Sequence[ArraySpec], results: Sequence[ArraySpec], **entries: Any) -> BuffersAction:
         of_operands, of_results = ([(spec.dtype, spec.dims) for spec in part] for part in (operands, results))
         planned, rank = plan(of_operands, of_results, entries), _rank(of_operands)
-        if planned is None:
-            return lambda buffers: None
-        run = planned.run
         if all(_lies_as_wanted(spec, rank) for spec in (*operands, *results)):
-            return lambda buffers: run(buffers.addresses)
+            return planned.serve
         return lambda buffers: _run_packed(planned, rank, buffers.operands, buffers.results)
 
     BUILT_IN.register(name, Filling(fill, prepare))
