@@ -69,7 +69,6 @@ from xlapy.builder.custom_calls import (
     CustomCallWithLayout,
 )
 from xlapy.builder.decompositions import (
-    LU,
     QR,
     SVD,
     Eigh,
@@ -160,6 +159,7 @@ from xlapy.builder.indexing import (
     Scatter,
 )
 from xlapy.builder.linalg import (
+    LU,
     Cholesky,
     Fft,
     TriangularSolve,

@@ -577,6 +577,20 @@ LINALG = [
     Example("Cholesky, upper", lambda a: ops.Cholesky(a, lower=False), (POSITIVE,), FACTOR.T.copy()),
     Example("Cholesky, large", ops.Cholesky, (np.eye(70, dtype=np.float32) * 4,), np.eye(70, dtype=np.float32) * 2),
     Example(
+        "LU",
+        ops.LU,
+        (f32([[1, 2], [4, 4]]),),
+        (f32([[4, 4], [0.25, 1]]), s32([1, 1]), s32([1, 0])),
+    ),
+    Example(
+        "LU, one in each lane",
+        ops.LU,
+        (np.broadcast_to(f32([[1, 2], [4, 4]]), (40, 2, 2)),),
+        tuple(
+            np.broadcast_to(part, (40, *part.shape)) for part in (f32([[4, 4], [0.25, 1]]), s32([1, 1]), s32([1, 0]))
+        ),
+    ),
+    Example(
         "TriangularSolve.E1",
         lambda a, b: ops.TriangularSolve(a, b, True, True, False, "NO_TRANSPOSE"),
         (FACTOR, f32([[2, 0, 0], [4, 8, 0], [6, 10, 12]])),

@@ -368,6 +368,8 @@ BROKEN: list[Broken] = [
     ("Sort.B2", lambda b: ops.Sort(b.builder, [b.f32(2)], computation(ops.Add, SCALAR, SCALAR))),
     ("Sort.B2", lambda b: ops.Sort(b.builder, [b.f32(2)], computation(ops.Lt, INDEX, INDEX))),
     ("sort.dimension-in-range", lambda b: ops.Sort(b.f32(2), dimension=1)),
+    ("lu.element-type", lambda b: ops.LU(b.s32(2, 2))),
+    ("lu.rank", lambda b: ops.LU(b.f32(2))),
     ("topk.k-in-range", lambda b: ops.TopK(b.f32(2), 3)),
     ("topk.array-operands", lambda b: ops.TopK(b.f32(), 0)),
     ("Transpose.B1", lambda b: ops.Transpose(b.f32(2, 3), (0,))),

@@ -269,6 +269,12 @@ PRODUCTS = {
       e = pred[4,4] compare(i, j), direction=EQ  c = f32[4,4] convert(e)  u = f32[2,4,4] broadcast(c), dimensions={1,2}
       d = f32[2,<=4,<=4] add(s, u)
       ROOT r = f32[2,<=4,<=4] cholesky(d), lower=true""",
+    "factors with pivots": """
+      p = f32[<=2,<=5,<=4] parameter(0)
+      ROOT r = (f32[<=2,<=5,<=4], s32[<=2,<=4], s32[<=2,<=5]) lu(p)""",
+    "factors with pivots of whole rows": """
+      p = f32[2,<=3,4] parameter(0)
+      ROOT r = (f32[2,<=3,4], s32[2,<=3], s32[2,<=3]) lu(p)""",
     "systems": """
       b = f32[<=4,<=3] parameter(0)  n = s32[] get-dimension-size(b), dimensions={0}
       i = s32[4,4] iota(), iota_dimension=0  j = s32[4,4] iota(), iota_dimension=1

@@ -160,6 +160,24 @@ def test_kernels_that_run_together_stop(threads: int) -> None:
     assert script(body, threads) == ["True", "interrupted", "True", "True"]
 
 
+def test_calls_of_lapack_stop() -> None:
+    """In the middle of a batch that would take many seconds, of which Python hears only at the first call."""
+    body = """
+    run = xlapy.compile('''
+        HloModule m
+        ENTRY e { x = f32[15000,64,64] parameter(0)
+          y = (f32[15000,64,64]{1,2,0}, f32[15000,64]{1,0}, s32[15000]{0}) custom-call(x),
+            custom_call_target="lapack_ssyevd_ffi", api_version=API_VERSION_TYPED_FFI,
+            operand_layout_constraints={f32[15000,64,64]{1,2,0}}, backend_config={mode = 86 : ui8, uplo = 76 : ui8}
+          ROOT v = f32[15000,64]{1,0} get-tuple-element(y), index=1 }''', OPTIONS)
+    matrix = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    run(np.zeros((15000, 64, 64), np.float32))
+    for _ in range(2):
+        interrupted(run, np.ascontiguousarray(np.broadcast_to(matrix, (15000, 64, 64))))
+    """
+    assert script(body) == ["interrupted", "interrupted"]
+
+
 def test_long_kernels_of_one_unit_listen() -> None:
     add = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
     less = "less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
@@ -193,6 +211,20 @@ def test_long_kernels_of_one_unit_listen() -> None:
         for size, listens in [(1 << 10, False), (1 << 20, True)]:
             run = xlapy.compile("HloModule m " + text.replace("SIZE", str(size)).replace("REST", str(size - 1)))
             assert ("@kernel.look(" in run.llvm_ir()) is listens, name
+
+
+def test_factors_of_a_large_matrix_listen() -> None:
+    text = "ENTRY e { x = f32[SIZE,SIZE] parameter(0)  ROOT f = (f32[SIZE,SIZE], s32[SIZE], s32[SIZE]) lu(x) }"
+    for size, listens in [(64, False), (1024, True)]:
+        run = xlapy.compile("HloModule m " + text.replace("SIZE", str(size)))
+        assert ("@kernel.look(" in run.llvm_ir()) is listens
+    body = """
+    def function(x):
+        return ops.LU(x)[0]
+    run = xlapy.compile(recorded(function, xlapy.Shape.array(np.float32, (8192, 8192))), OPTIONS)
+    interrupted(run, np.random.default_rng(0).normal(size=(8192, 8192)).astype(np.float32))
+    """
+    assert script(body) == ["interrupted"]
 
 
 def test_a_context_belongs_to_a_thread_only_while_a_kernel_listens() -> None:

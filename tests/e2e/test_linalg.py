@@ -37,6 +37,9 @@ def one_triangle(a: Array, lower: bool) -> Array:
 
 def assert_close(found: Array, expected: Array) -> None:
     assert found.dtype == expected.dtype
+    if np.issubdtype(expected.dtype, np.integer):
+        np.testing.assert_array_equal(found, expected)
+        return
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     wide = np.complex128 if np.iscomplexobj(expected) else np.float64
     found, reference = (np.nan_to_num(array.astype(wide)) for array in (found, expected))
@@ -44,12 +47,14 @@ def assert_close(found: Array, expected: Array) -> None:
     assert error <= WORST_ERROR * ml_dtypes.finfo(expected.dtype).eps
 
 
-def check(build: Any, *operands: Array) -> Array:
+def check(build: Any, *operands: Array) -> Any:
     builder = xlapy.XlaBuilder("check")
     parameters = [builder.parameter(number, xlapy.Shape.of(value)) for number, value in enumerate(operands)]
     computation = builder.build(build(*parameters))
     found = xlapy.compile(computation, CompileOptions(verify=True))(*operands)
-    assert_close(found, xlapy.evaluate(computation, *operands))
+    expected = xlapy.evaluate(computation, *operands)
+    for one, other in zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]:
+        assert_close(one, other)
     return found
 
 
@@ -75,6 +80,44 @@ def test_what_is_not_positive_definite_has_no_factor(batch: tuple[int, ...], siz
     for lower in (True, False):
         found = check(lambda x, lower=lower: ops.Cholesky(x, lower), a)
         assert np.isnan(found[1, 0, 0]) and not np.isnan(found[0]).any()
+
+
+ELIMINATED = [
+    *[((40,), (16, 16)), ((19,), (9, 12)), ((8,), (16, 3)), ((11,), (5, 5))],
+    *[((), (1, 1)), ((40,), (3, 3)), ((33,), (8, 8)), ((64,), (4, 4)), ((9,), (8, 5)), ((17,), (2, 7))],
+    *[((3,), (8, 8)), ((2,), (23, 23)), ((), (5, 12)), ((), (12, 5)), ((), (33, 1)), ((), (1, 9)), ((2, 2), (64, 64))],
+]
+
+
+@pytest.mark.parametrize(("batch", "size"), ELIMINATED, ids=str)
+@pytest.mark.parametrize("dtype", [*DTYPES, *NARROW])
+def test_eliminations(batch: tuple[int, ...], size: tuple[int, int], dtype: Any) -> None:
+    check(lambda x: ops.Tuple(x.builder, list(ops.LU(x))), random((*batch, *size), dtype))
+
+
+@pytest.mark.parametrize("batch", [40, 37, 3])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eliminations_of_singular_matrices_and_of_nans(batch: int, dtype: Any) -> None:
+    """Zeros stay zeros, and equal sizes are told by their place; a NaN stays in the matrix that has it."""
+    a = np.random.default_rng(5).integers(-1, 2, size=(batch, 3, 3)).astype(dtype)  # there is nothing to round
+    a[0, :, 1] = 0
+    check(lambda x: ops.Tuple(x.builder, list(ops.LU(x))), a)
+    a[1, 2, 0] = np.nan
+    a[2, 0, 0] = np.nan
+    factors, *_ = check(lambda x: ops.Tuple(x.builder, list(ops.LU(x))), a)
+    assert np.isnan(factors).any((1, 2)).tolist() == [False, True, True, *[False] * (batch - 3)]
+
+
+@pytest.mark.parametrize(("batch", "size"), [(48, 4), (45, 4), (3, 20)])
+def test_eliminations_in_place(batch: int, size: int) -> None:
+    def build(x: xlapy.XlaOp) -> xlapy.XlaOp:
+        return ops.Tuple(x.builder, list(ops.LU(x * np.float32(2))))
+
+    a = random((batch, size, size), np.float32)
+    check(build, a)
+    builder = xlapy.XlaBuilder("in place")
+    executable = xlapy.compile(builder.build(build(builder.parameter(0, xlapy.Shape.of(a)))))
+    assert executable.memory_analysis()["temporary_bytes"] == 0
 
 
 SOLVED = [

@@ -51,6 +51,16 @@ def test_linear_algebra() -> None:
     assert cost["flops"] == 2 * 6**3 / 6 + 2 * 6 * 4 * 6 / 2 + 5 * 2 * 16 * 4 / 2
 
 
+@pytest.mark.parametrize(
+    ("dims", "products"), [("6,6", 6**3 / 3), ("6,9", 36 * (9 - 2) / 2), ("9,6", 36 * (9 - 2) / 2)]
+)
+def test_flops_of_eliminations(dims: str, products: float) -> None:
+    rows, columns = map(int, dims.split(","))
+    parts = f"(f32[{dims}], s32[{min(rows, columns)}], s32[{rows}])"
+    cost = cost_analysis(parse(f"ENTRY main {{ a = f32[{dims}] parameter(0)  ROOT f = {parts} lu(a) }}"))
+    assert cost["flops"] == pytest.approx(2 * products)
+
+
 def test_a_counted_loop_is_counted_per_trip() -> None:
     cost = cost_analysis(parse(LOOP))
     assert cost["transcendentals"] == 8 * 5

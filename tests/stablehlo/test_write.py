@@ -142,6 +142,19 @@ def test_both_ends_of_an_order(largest: str) -> None:
     )
 
 
+def test_factors_with_pivots() -> None:
+    """StableHLO has no name for it: a custom call stands for it."""
+    matrices = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    rewritten(
+        """HloModule m
+        ENTRY e {
+          p = f32[2,3,4] parameter(0)
+          ROOT f = (f32[2,3,4], s32[2,3], s32[2,3]) lu(p)
+        }""",
+        matrices,
+    )
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_algorithms_of_dots(name: str) -> None:
     module = parse(

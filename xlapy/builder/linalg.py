@@ -9,6 +9,7 @@ from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
+from xlapy.builder.structure import GetTupleElement
 from xlapy.hlo.attributes import FftType, Named, Transpose
 from xlapy.support.errors import ArgumentError
 
@@ -23,6 +24,17 @@ def Cholesky(a: Operand, lower: bool = True) -> XlaOp:
     that is not positive definite is NaN."""
     builder = builder_of(a)
     return builder.record("cholesky", [as_op(builder, a)], lower=as_flag(lower, "lower"))
+
+
+@op_function("lu")
+def LU(operand: Operand) -> tuple[XlaOp, XlaOp, XlaOp]:
+    """The factors of matrices with partial pivoting, p a = l u: (both triangles in one matrix, pivots, permutation).
+
+    Step k exchanged row k with row pivots[k]; row i of p a is row permutation[i] of a. The diagonal of l is ones."""
+    builder = builder_of(operand)
+    found = builder.record("lu", [as_op(builder, operand)])
+    factors, pivots, permutation = (GetTupleElement(found, index) for index in range(3))
+    return factors, pivots, permutation
 
 
 @op_function("triangular-solve")

@@ -170,6 +170,15 @@ def _cholesky(instruction: Instruction) -> Cost:
     return Cost(flops=_flops_of_product(instruction) * instruction.shape.size * rows / 6)
 
 
+@ARITHMETIC.register("lu")
+def _lu(instruction: Instruction) -> Cost:
+    """The smaller side of a matrix is eliminated from all that is left: two thirds of the cube, if it is square."""
+    a = instruction.operands[0]
+    less, more = sorted(a.shape.dims[-2:])
+    each = less * (more - less / 3) / 2 / max(more, 1)  # products for each element
+    return Cost(flops=_flops_of_product(a) * a.shape.size * each)
+
+
 @ARITHMETIC.register("triangular-solve")
 def _triangular_solve(instruction: Instruction) -> Cost:
     """Each unknown takes part in half as many products as there are rows."""

@@ -12,7 +12,7 @@ import scipy.linalg
 
 from xlapy.hlo.attributes import FftType, Transpose
 from xlapy.hlo.evaluate.fft import fft
-from xlapy.hlo.evaluate.linalg import cholesky, triangular_solve
+from xlapy.hlo.evaluate.linalg import cholesky, lu, triangular_solve
 
 Array = np.ndarray[Any, Any]
 
@@ -42,6 +42,29 @@ def test_factors_of_a_batch_and_of_what_is_not_positive() -> None:
     nan = np.nan
     expected = [np.eye(2), [[nan, 0], [nan, nan]], [[nan, 0], [nan, nan]], [[nan, 0], [nan, nan]]]
     np.testing.assert_array_equal(cholesky(a, lower=True), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("dims", [(5, 5), (7, 3), (3, 7)], ids=str)
+def test_pivots_are_those_of_lapack(dims: tuple[int, ...], dtype: str) -> None:
+    a = random((4, *dims), dtype)
+    for matrix, factors, pivots, order in zip(a, *lu(a), strict=True):
+        expected, numbers = scipy.linalg.lu_factor(matrix)
+        np.testing.assert_array_equal(pivots, numbers)
+        assert np.abs(factors - expected).max() <= 64 * np.finfo(dtype).eps
+        lower = np.tril(factors, -1)[:, : min(dims)] + np.eye(dims[0], min(dims), dtype=dtype)
+        product = lower @ np.triu(factors)[: min(dims)]
+        assert np.abs(product - matrix[order]).max() <= 64 * np.finfo(dtype).eps
+
+
+def test_pivots_of_equals_of_nans_and_of_nothing() -> None:
+    """The first of the largest; a NaN is larger than nothing, and nothing is larger than it."""
+    nan = np.nan
+    columns = np.array([[1, -1, 1], [nan, 5, 7], [1, nan, 2], [0, 0, 0], [1, 0, nan]])
+    _, pivots, _ = lu(np.stack([columns] + [np.zeros((5, 3))] * 2, -1))
+    assert pivots[:, 0].tolist() == [0, 0, 2, 0, 0]
+    factors, pivots, order = lu(np.zeros((2, 0, 3), np.float32))
+    assert (factors.shape, pivots.shape, order.shape) == ((2, 0, 3), (2, 0), (2, 0))
 
 
 @pytest.mark.parametrize("transpose", Transpose)

@@ -1,4 +1,4 @@
-"""LU and QR: a loop over the columns, each of which is eliminated from, or reflected into, those behind it."""
+"""QR: a loop over the columns, each of which is reflected into those behind it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from xlapy.builder.decompositions.matrices import (
     as_type_of,
     column_at,
     column_numbers,
-    filled,
-    filled_like,
     folded,
     in_matrices,
     ones_like,
     real_parts,
     repeated,
     resized,
-    row_at,
     row_numbers,
-    scalar_like,
     spread,
     spread_rows,
     squared,
@@ -27,70 +23,16 @@ from xlapy.builder.decompositions.matrices import (
     zeros_like,
     zeros_of,
 )
-from xlapy.builder.elementwise import Abs, And, Conj, Max, Min, Select, Sqrt
+from xlapy.builder.elementwise import Abs, And, Conj, Max, Select, Sqrt
 from xlapy.builder.indexing import DynamicSlice, DynamicUpdateSlice
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, builder_of
 from xlapy.builder.registry import op_function
-from xlapy.builder.shapes import BroadcastInDim, Reshape, require_array
+from xlapy.builder.shapes import Reshape, require_array
 from xlapy.builder.structure import Iota
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ShapeError
-
-
-@op_function()
-def LU(operand: Operand) -> tuple[XlaOp, XlaOp, XlaOp]:
-    """The factors of matrices with partial pivoting, p a = l u: (both triangles in one matrix, pivots, permutation).
-
-    Step k exchanged row k with row pivots[k]; row i of p a is row permutation[i] of a. The diagonal of l is ones."""
-    a, batch = in_matrices(operand)
-    count, rows, columns = a.shape.dims
-    steps = min(rows, columns)
-    builder = a.builder
-    pivots = filled(builder, 0, S32, (count, steps))
-    permutation = Iota(builder, Shape.array(S32, (count, rows)), 1)
-
-    def step(k: XlaOp, a: XlaOp, pivots: XlaOp, permutation: XlaOp) -> tuple[XlaOp, ...]:
-        row, column = row_numbers(a), column_numbers(a)
-        pivot_row = _largest_below(column_at(a, k), k)
-        pivots = DynamicUpdateSlice(pivots, Reshape(pivot_row, (count, 1)), (0, k))
-        chosen = row == spread(pivot_row, a, 0)
-        upper = summed(Select(chosen, a, zeros_like(a)), 1)
-        here = row == k
-        a = Select(here, spread(upper, a, 0, 2), Select(chosen, spread(row_at(a, k), a, 0, 2), a))
-        permutation = _exchanged(permutation, k, pivot_row)
-        pivot = Reshape(DynamicSlice(upper, (0, k), (count, 1)), (count,))
-        divisor = Select(pivot == scalar_like(a, 0), ones_like(pivot), pivot)
-        lower = column_at(a, k) / spread_rows(divisor, rows)
-        below = row > k
-        eliminated = a - spread(lower, a, 0, 1) * spread(upper, a, 0, 2)
-        a = Select(And(below, column > k), eliminated, a)
-        return Select(And(below, column == k), spread(lower, a, 0, 1), a), pivots, permutation
-
-    factors, pivots, permutation = repeated(steps, step, (a, pivots, permutation))
-    return unbatched(factors, batch), unbatched(pivots, batch), unbatched(permutation, batch)
-
-
-def _largest_below(column: XlaOp, k: XlaOp) -> XlaOp:
-    """The row, from `k` on, of the first element of the largest magnitude."""
-    count, rows = column.shape.dims
-    row = Iota(column.builder, Shape.array(S32, (count, rows)), 1)
-    size = Abs(column)
-    size = Select(row >= k, size, filled_like(size, -1))
-    largest = spread_rows(folded(size, 1, Max, -1), rows)
-    found = folded(Select(size == largest, row, filled_like(row, rows)), 1, Min, rows)
-    return Select(found < rows, found, BroadcastInDim(k, (count,), ()))
-
-
-def _exchanged(values: XlaOp, k: XlaOp, other: XlaOp) -> XlaOp:
-    """Each row of `values` with elements `k` and `other` (one for each row) exchanged."""
-    count, size = values.shape.dims
-    place = Iota(values.builder, values.shape.with_type(S32), 1)
-    chosen = place == spread_rows(other, size)
-    first = Reshape(DynamicSlice(values, (0, k), (count, 1)), (count,))
-    second = summed(Select(chosen, values, zeros_like(values)), 1)
-    return Select(place == k, spread_rows(second, size), Select(chosen, spread_rows(first, size), values))
 
 
 @op_function()

@@ -70,11 +70,6 @@ def column_at(a: XlaOp, k: XlaOp) -> XlaOp:
     return Reshape(DynamicSlice(a, (0, 0, k), (count, rows, 1)), (count, rows))
 
 
-def row_at(a: XlaOp, k: XlaOp) -> XlaOp:
-    count, _, columns = a.shape.dims
-    return Reshape(DynamicSlice(a, (0, k, 0), (count, 1, columns)), (count, columns))
-
-
 def diagonal_of(a: XlaOp) -> XlaOp:
     size = min(a.shape.dims[1:])
     a = resized(a, size, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,35 @@ def _numbered_nans(numbers: Array, dtype: np.dtype[Any]) -> Array:
 
 def _adjoint(a: Array) -> Array:
     return np.asarray(np.swapaxes(a, -1, -2).conj())
+
+
+@evaluator("lu")
+def lu(a: Array) -> tuple[Array, Array, Array]:
+    *batch, rows, columns = a.shape
+    matrices = widen(a).reshape(math.prod(batch), rows, columns).copy()
+    pivots = np.zeros((len(matrices), min(rows, columns)), np.int32)
+    order = np.tile(np.arange(rows, dtype=np.int32), (len(matrices), 1))
+    with np.errstate(all="ignore"):
+        for matrix, chosen, numbers in zip(matrices, pivots, order, strict=True):
+            for step in range(len(chosen)):
+                chosen[step] = pivot = _largest(matrix[:, step], step)
+                matrix[[step, pivot]] = matrix[[pivot, step]]
+                numbers[[step, pivot]] = numbers[[pivot, step]]
+                if matrix[step, step] != 0:
+                    matrix[step + 1 :, step] /= matrix[step, step]
+                matrix[step + 1 :, step + 1 :] -= np.outer(matrix[step + 1 :, step], matrix[step, step + 1 :])
+    factors = narrow(matrices.reshape(a.shape), element_type(a))
+    return factors, pivots.reshape(*batch, min(rows, columns)), order.reshape(*batch, rows)
+
+
+def _largest(column: Array, first: int) -> int:
+    """The row, from `first` on, of the first element of the largest size."""
+    sizes = np.abs(column.real) + np.abs(column.imag)
+    best = first
+    for row in range(first + 1, len(column)):
+        if sizes[row] > sizes[best]:
+            best = row
+    return best
 
 
 @evaluator("triangular-solve")

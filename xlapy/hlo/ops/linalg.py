@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.hlo.attributes import Transpose
-from xlapy.hlo.element_types import COMPLEX, FLOAT
+from xlapy.hlo.element_types import COMPLEX, FLOAT, S32
 from xlapy.hlo.ops.spec import PURE, op
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
@@ -31,6 +31,29 @@ def cholesky(a: Shape, *, lower: bool = False) -> Shape:
     _check_square(a)
     minor = (a.rank - 2, a.rank - 1)
     return _bounded(a, minor if any(_is_bounded(a, dim) for dim in minor) else ())
+
+
+@op("lu", traits=PURE, title="LU")
+def lu(a: Shape) -> Shape:
+    """The factors of matrices with partial pivoting, p a = l u: both triangles in one matrix, pivots, permutation.
+
+    Step k exchanged row k with row pivots[k], the first one from there on whose element in column k is of the largest
+    size (|re| + |im| of a complex one; a NaN is larger than nothing, and nothing is larger than it). Row i of p a is row
+    permutation[i] of a. The diagonal of l is ones. Where all that is left of a column is zero, so it stays.
+    An op of xlapy: HLO as XLA reads it has no such op.
+
+    element-type: the elements are floats or complex.
+    rank: the operand has at least two dimensions.
+    """
+    _check_type(a)
+    _check_rank(a)
+    rows, columns = a.rank - 2, a.rank - 1
+    steps = UNBOUNDED if UNBOUNDED in a.dims[rows:] else min(a.dims[rows:])
+    is_dynamic = [a.is_dynamic_dim(dim) for dim in range(a.rank)]
+    numbers = a.with_type(S32).without_layout()
+    pivots = numbers.with_dims((*a.dims[:rows], steps), [*is_dynamic[:rows], is_dynamic[rows] or is_dynamic[columns]])
+    permutation = numbers.with_dims(a.dims[:columns], is_dynamic[:columns])
+    return Shape.tuple([a.without_layout(), pivots, permutation])
 
 
 @op("triangular-solve", traits=PURE)

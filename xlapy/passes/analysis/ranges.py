@@ -214,6 +214,16 @@ def _iota(instruction: Instruction, known: Ranges) -> Range | None:
     return (0, size - 1) if size else None
 
 
+@RULES.register("get-tuple-element")
+def _part(instruction: Instruction, known: Ranges) -> Range | None:
+    """Pivots and permutations are numbers of rows."""
+    (source,) = instruction.operands
+    if source.opcode != "lu":
+        return None
+    rows = source.shape.parts[2].dims[-1]
+    return (0, rows - 1) if rows else None
+
+
 @RULES.register("compare")
 def _compare(instruction: Instruction, known: Ranges) -> Range | None:
     """1 where it is always true, 0 where it never is."""

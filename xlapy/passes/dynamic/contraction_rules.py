@@ -1,4 +1,4 @@
-"""Run-time sizes of matrices and spectra: dot, cholesky, triangular-solve, fft."""
+"""Run-time sizes of matrices and spectra: dot, cholesky, lu, triangular-solve, fft."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Shape
-from xlapy.passes.dynamic.padding import RULES, ArraySizes, Padding
+from xlapy.passes.dynamic.padding import RULES, ArraySizes, Padding, Sizes
 
 
 @RULES.register("dot")
@@ -33,6 +33,25 @@ def cholesky(padding: Padding, instruction: Instruction) -> None:
     result = padding.same(instruction, [_with_unit_padding(padding, padding.copy(a), size)])
     rank = a.shape.rank
     padding.enter_array(instruction, result, {**sizes, rank - 2: size, rank - 1: size})
+
+
+@RULES.register("lu")
+def lu(padding: Padding, instruction: Instruction) -> None:
+    """Rows and columns of zeros behind all others are neither chosen nor changed."""
+    (a,) = instruction.operands
+    rows, columns = a.shape.rank - 2, a.shape.rank - 1
+    sizes = padding.array_sizes(a)
+    minor = {dim: sizes.get(dim) for dim in (rows, columns)}
+    result = padding.same(instruction, [padding.zeroed(padding.copy(a), minor)])
+    steps = padding.least(padding.existing(a, rows), padding.existing(a, columns)) if any(minor.values()) else None
+    of_leaves = (sizes, {**sizes, rows: steps}, sizes)
+    found: Sizes = {
+        ((leaf,), dim): size
+        for leaf, each in enumerate(of_leaves)
+        for dim, size in each.items()
+        if size is not None and dim < (columns if leaf else a.shape.rank)
+    }
+    padding.enter(instruction, result, found)
 
 
 @RULES.register("triangular-solve")

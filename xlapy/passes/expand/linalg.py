@@ -15,7 +15,7 @@ from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
-OPS_ON_MATRICES = frozenset({"cholesky", "triangular-solve"})
+OPS_ON_MATRICES = frozenset({"cholesky", "lu", "triangular-solve"})
 
 
 @dataclass
@@ -28,7 +28,7 @@ class WidenMatrices(ComputationPass):
         fixed = pinned(computation)
         replacements: dict[Instruction, Instruction] = {}
         for instruction in computation.post_order():
-            if instruction.opcode not in OPS_ON_MATRICES or not instruction.shape.type.is_narrow_float:
+            if instruction.opcode not in OPS_ON_MATRICES or not instruction.operands[0].shape.type.is_narrow_float:
                 continue
             if instruction not in fixed:
                 replacements[instruction] = _widened(instruction)
@@ -43,4 +43,10 @@ def _widened(instruction: Instruction) -> Instruction:
         for operand in instruction.operands
     ]
     wide = computation.add(instruction.opcode, operands, metadata=metadata, **instruction.attributes)
-    return computation.add("convert", [wide], shape=instruction.shape, metadata=metadata)
+    if wide.shape.is_array:
+        return computation.add("convert", [wide], shape=instruction.shape, metadata=metadata)
+    factors, *others = computation.unpacked(wide)
+    shape = instruction.shape.parts[0]
+    return computation.add(
+        "tuple", [computation.add("convert", [factors], shape=shape, metadata=metadata), *others], metadata=metadata
+    )

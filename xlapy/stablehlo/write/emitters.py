@@ -385,6 +385,15 @@ def cholesky(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one("stablehlo.cholesky", i, operands, _flags(i, "lower"))
 
 
+@emits("lu")
+def lu(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {"call_target_name": string_text(OWN_TARGETS + i.spec.python_name)}
+    shapes = [i.operands[0].shape.without_layout()]
+    return w.packed(
+        w.simple("stablehlo.custom_call", leaves(operands[0]), shapes, unpacked_shapes(i.shape), attributes), i.shape
+    )
+
+
 @emits("triangular-solve")
 def triangular_solve(w: Writer, i: Instruction, operands: Trees) -> Tree:
     attributes = _flags(i, "left_side", "lower", "unit_diagonal")

@@ -10,6 +10,7 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
+from xlapy.codegen.kernels.lu import emit_lu, plan_lu
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.codegen.libraries.depthwise_gradient import call_of_depthwise_gradient
@@ -74,6 +75,16 @@ def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
         emit_cholesky(k, instruction, plan, arrays[0], outputs[0], begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
+
+
+@KERNELS.register("lu")
+def _lu(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_lu(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_lu(k, plan, arrays[0], outputs, begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
 
 
 @KERNELS.register("triangular-solve")
