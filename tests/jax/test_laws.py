@@ -82,6 +82,9 @@ def recurrence(earlier: Any, later: Any) -> Any:
 PROGRAMS = {
     "linear recurrence": Program(lambda a, b: lax.associative_scan(recurrence, (a, b)), (X, X), "add-interleaved"),
     "true so far": Program(lambda x: lax.associative_scan(jnp.logical_and, x, axis=1), (B,), "or-interleaved"),
+    "pivots, which LAPACK counts from 1": Program(
+        lambda x: jax.scipy.linalg.lu_factor(x @ x.T)[1], (W,), "subtract-constant-from-sum"
+    ),
     # networks
     "softmax": Program(jax.nn.softmax, (X,), "maximum-with-lowest merge-reshapes broadcast-nothing"),
     "cross entropy": Program(

@@ -240,6 +240,42 @@ def test_exported_programs() -> None:
     np.testing.assert_allclose(xlapy.jax.compile_exported(exported)(a), np.linalg.eigvalsh(a @ a.T), atol=1e-9)
 
 
+def test_small_systems_are_kernels_of_our_own() -> None:
+    """Of one matrix and of many, for right sides, inverses and determinants."""
+
+    def function(a: Any, b: Any) -> Any:
+        return jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.det(a), jnp.linalg.slogdet(a)
+
+    for dims in ((8, 8), (40, 4, 4), (3, 20, 20)):
+        a, b = matrices(np.float64, *dims), matrices(np.float64, *dims)
+        agree(function, a, b)
+        text = xlapy.jax.jit(function).executable(a, b).hlo_text()
+        assert " lu(" in text and "custom-call" not in text
+        solve = xlapy.jax.jit(jnp.linalg.solve).executable(a, b)
+        assert "reduce(" not in solve.hlo_text()  # nobody asks for `info` but whether it is negative
+
+
+@pytest.mark.parametrize(
+    "dims", [(1, 1), (2, 2), (3, 3), (8, 8), (5, 4, 4), (3, 40, 40), (2, 3, 5, 5), (1, 6, 6)], ids=str
+)
+@pytest.mark.parametrize("way", ["as it is", "mapped", "in a loop"])
+def test_nothing_exchanges_rows_once_more(dims: tuple[int, ...], way: str) -> None:
+    """JAX makes a permutation of pivots by a loop; an lu has it already."""
+
+    def solve(a: Any, b: Any) -> Any:
+        return jnp.linalg.solve(a, b), jnp.linalg.inv(a), jax.scipy.linalg.lu_factor(a)
+
+    def repeated(a: Any, b: Any) -> Any:
+        return lax.scan(lambda x, _: (jnp.linalg.solve(a, x), ()), b, length=20)[0]
+
+    a, b = matrices(np.float64, *dims) + 3 * np.eye(dims[-1]), matrices(np.float64, *dims)
+    function = {"as it is": solve, "mapped": jax.vmap(solve) if len(dims) > 2 else solve, "in a loop": repeated}[way]
+    agree(function, a, b)
+    text = xlapy.jax.jit(function).executable(a, b).hlo_text()
+    assert " lu(" in text and "scatter(" not in text
+    assert text.count("while(") == (way == "in a loop")
+
+
 def test_triangles_are_kernels_of_our_own() -> None:
     """Neither LAPACK nor a call into Python."""
     function = xlapy.jax.jit(lambda a, b: jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(a), b, lower=True))

@@ -14,6 +14,7 @@ from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.exchanges_of_pivots import ExchangesOfPivots
 from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.expand.random import ExpandRandom
@@ -56,6 +57,7 @@ PASSES: list[type[Pass]] = [
     Cse,
     Dce,
     DynamicPadder,
+    ExchangesOfPivots,
     ExpandRandom,
     FlattenCallGraph,
     LayoutAssignment,

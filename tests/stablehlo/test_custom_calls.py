@@ -126,6 +126,39 @@ def test_potrf_says_which_minor_is_not_positive(type: str, batch: int, size: int
         assert np.isnan(factor[wanted != 0, -1, 0]).all() and not np.isnan(factor[wanted == 0]).any()
 
 
+@pytest.mark.parametrize("type", ["f32", "f64", "complex<f32>", "complex<f64>"])
+@pytest.mark.parametrize("dims", [(40, 3, 3), (3, 20, 20), (9, 5, 8), (2, 30, 7)], ids=str)
+def test_getrf_of_small_matrices_is_lu(dims: tuple[int, int, int], type: str) -> None:
+    """Pivots are numbers from 1, and so is what info says of the first zero on the diagonal, as LAPACK has it."""
+    batch, rows, columns = dims
+    letter, dtype = {"f32": ("s", "f4"), "f64": ("d", "f8"), "complex<f32>": ("c", "c8"), "complex<f64>": ("z", "c16")}[
+        type
+    ]
+    matrices = f"tensor<{batch}x{rows}x{columns}x{type}>"
+    pivots, info = f"tensor<{batch}x{min(rows, columns)}xi32>", f"tensor<{batch}xi32>"
+    module = stablehlo.parse(call(f"lapack_{letter}getrf_ffi", "", matrices, f"({matrices}, {pivots}, {info})"))
+    assert "lu" in opcodes(module) and "custom-call" not in opcodes(module)
+    generator = np.random.default_rng(2)
+    a = generator.normal(size=dims) + (1j * generator.normal(size=dims) if dtype[0] == "c" else 0)
+    a = a.astype(dtype)
+    a[0, :, 1] = 0
+    a[1, :, :] = 0
+    routine = getattr(scipy.linalg.lapack, f"{letter}getrf")
+    for found in (xlapy.compile(module)(a), xlapy.evaluate(module, a)):
+        for matrix, factors, chosen, number in zip(a, *found, strict=True):
+            expected = routine(matrix)
+            assert np.abs(factors - expected[0]).max() <= 64 * np.finfo(dtype).eps
+            assert (chosen - 1).tolist() == expected[1].tolist() and number == expected[2]
+        assert found[2].tolist() == [2, 1, *[0] * (batch - 2)]
+
+
+@pytest.mark.parametrize("dims", ["65x65", "3x65", "0x3"])
+def test_getrf_of_other_matrices_stays_lapack_s(dims: str) -> None:
+    matrices, size = f"tensor<{dims}xf32>", min(map(int, dims.split("x")))
+    results = f"({matrices}, tensor<{size}xi32>, tensor<i32>)"
+    assert "custom-call" in opcodes(stablehlo.parse(call("lapack_sgetrf_ffi", "", matrices, results)))
+
+
 def test_potrf_of_nothing() -> None:
     config = "mhlo.backend_config = {uplo = 76 : ui8}"
     text = call(

@@ -13,6 +13,7 @@ from xlapy.passes.copy_insertion import CopyInsertion
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.exchanges_of_pivots import ExchangesOfPivots
 from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.expand.random import ExpandRandom
@@ -59,6 +60,8 @@ ORDER = (
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
     Order(FlattenCallGraph, ConditionalMotion, "a branch is rewritten for the one place that runs it"),
     Order(FlattenCallGraph, LoopUnrolling, "a body is put in the one place that runs it"),
+    Order(FlattenCallGraph, ExchangesOfPivots, "a loop is looked at with the one place that runs it"),
+    Order(ExchangesOfPivots, LoopUnrolling, "what is a loop can be told from other exchanges"),
     Order(DynamicPadder, LoopUnrolling, "sizes that a loop changes are elements of its state by then"),
     Order(FlattenCallGraph, RangeFolding, "what a counter counts is so for the one loop that runs the body"),
     Order(LoopUnrolling, LoopInvariantCodeMotion, "a loop that is gone has nothing to move out of"),
@@ -164,6 +167,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                 ConditionalSimplification(),
                 ConditionalMotion(),
                 WhileSimplification(),
+                ExchangesOfPivots(),
                 LoopUnrolling(),
                 AlgebraicSimplification(options.fast_math, options.disabled_laws, laws),
                 RangeFolding(),

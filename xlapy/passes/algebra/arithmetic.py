@@ -96,6 +96,12 @@ def add_constants(x: Instruction, c: Instruction, d: Instruction) -> Value | Non
     return new.add(x, new.add(c, d)) if number_of(x) is None else None
 
 
+@LAWS.law(P.subtract(P.add(x, c.where(P.any_number)), d.where(P.any_number)), when=is_integer)
+def subtract_constant_from_sum(x: Instruction, c: Instruction, d: Instruction) -> Value | None:
+    """(x + c) - d -> x + (c - d), for constants c and d and integers"""
+    return new.add(x, new.subtract(c, d)) if number_of(x) is None else None
+
+
 @LAWS.law(P.multiply(x, P.number(1)), when=is_real)
 def multiply_one(x: Instruction) -> Value:
     """x * 1 -> x"""

@@ -1,7 +1,7 @@
 """Custom calls: those that are ops of ours by another name, those that mean nothing here, and all others.
 
-What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve. Markers of
-shardings, layouts and memories are their operand.
+What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve, and `getrf` of
+small matrices is our lu. Markers of shardings, layouts and memories are their operand.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from xlapy.hlo.element_types import F32, F64, S32, U32, U64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS
+from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Layout, Shape, shape_of_results
 from xlapy.hlo.specialize import DYNAMIC
 from xlapy.hlo.text.backend_config import quoted
@@ -57,8 +58,8 @@ OWN_TARGETS = "xlapy."
 TYPED_CONFIGURATION = "mhlo.backend_config"
 """Where JAX writes the attributes of a typed call, beside an empty `backend_config`."""
 
-Conversion = Callable[[Body, Operation, Sequence[Instruction], Mapping[str, Any]], Instruction]
-"""From operands and configuration of a custom call to what computes the same."""
+Conversion = Callable[[Body, Operation, Sequence[Instruction], Mapping[str, Any]], Instruction | None]
+"""From operands and configuration of a custom call to what computes the same; None if it is to stay."""
 
 KNOWN: Registry[Conversion] = Registry("custom calls that are ops")
 
@@ -79,7 +80,9 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
         return defer(body, target, operation, _own_attributes(operation), operands, called)
     config = operation.attributes.get(TYPED_CONFIGURATION) or operation.attributes.get("backend_config")
     if target in KNOWN:
-        return KNOWN[target](body, operation, operands, config if isinstance(config, dict) else {})
+        known = KNOWN[target](body, operation, operands, config if isinstance(config, dict) else {})
+        if known is not None:
+            return known
     call = body.add(
         "custom-call",
         *operands,
@@ -203,6 +206,44 @@ def potrf(body: Body, operation: Operation, operands: Sequence[Instruction], con
 
 _BITS = {F32: U32, F64: U64}
 _MOST_ROWS = (1 << 22) - 1  # all bits that a NaN of 32 bits has for a number
+
+
+@KNOWN.register(*_lapack_names("getrf"))
+def getrf(
+    body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
+) -> Instruction | None:
+    """(factors, pivots, info) of matrices that are a block at most: LAPACK is faster with larger ones.
+
+    Pivots are numbers from 1, and `info` is that of the first zero on the diagonal, or 0."""
+    _check_count(operation, operands, 1)
+    (a,) = operands
+    *batch, rows, columns = a.shape.dims
+    if not a.shape.is_static or not 0 < min(rows, columns) <= max(rows, columns) <= _LARGEST_BLOCK:
+        return None
+    found = body.add("lu", a)
+    factors, pivots = (body.add("get-tuple-element", found, index=index) for index in range(2))
+    numbers = body.add("add", pivots, body.full(1, pivots.shape))
+    return body.tuple([factors, numbers, _first_zero(body, factors, tuple(batch), min(rows, columns))])
+
+
+_LARGEST_BLOCK = 64
+
+
+def _first_zero(body: Body, factors: Instruction, batch: tuple[int, ...], size: int) -> Instruction:
+    """The number, from 1, of the first zero on the diagonal, or 0."""
+    places = Shape.array(S32, factors.shape.dims)
+    row, column = (body.add("iota", shape=places, dimension=len(batch) + minor) for minor in range(2))
+    is_diagonal = body.add("compare", row, column, direction=ComparisonDirection.EQ)
+    is_zero = body.add("compare", factors, body.full(0, factors.shape), direction=ComparisonDirection.EQ)
+    is_found = body.add("and", is_diagonal, is_zero)
+    none = size + 1
+    numbers = body.add("select", is_found, body.add("add", row, body.full(1, places)), body.full(none, places))
+    found = Shape.array(S32, batch)
+    minimum, minor = binary_region("minimum", S32), (len(batch), len(batch) + 1)
+    first = body.add("reduce", numbers, body.constant(none, S32), called=[minimum], dimensions=minor)
+    is_regular = body.add("compare", first, body.full(none, found), direction=ComparisonDirection.EQ)
+    info = body.add("select", is_regular, body.full(0, found), first)
+    return body.add("clamp", body.full(0, found), info, body.full(size, found))
 
 
 @KNOWN.register(*_lapack_names("trsm"))
