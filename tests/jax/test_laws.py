@@ -85,6 +85,9 @@ PROGRAMS = {
     "pivots, which LAPACK counts from 1": Program(
         lambda x: jax.scipy.linalg.lu_factor(x @ x.T)[1], (W,), "subtract-constant-from-sum"
     ),
+    "inverses of many matrices": Program(
+        jax.vmap(jnp.linalg.inv), (np.arange(45, dtype=np.float32).reshape(5, 3, 3) ** 2,), "transpose-of-gather"
+    ),
     # networks
     "softmax": Program(jax.nn.softmax, (X,), "maximum-with-lowest merge-reshapes broadcast-nothing"),
     "cross entropy": Program(

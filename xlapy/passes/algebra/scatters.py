@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y, z, c, numbers, sizes = variables("x y z c numbers sizes")
+x, y, z, c, p, numbers, sizes = variables("x y z c p numbers sizes")
 
 
 @LAWS.law(P.gather(x, y, dimension_numbers=numbers, slice_sizes=sizes))
@@ -99,6 +101,40 @@ def _index_scalars(indices: Instruction, count: int) -> list[Value] | None:
         known = [scalar for part in parts if part is not None for scalar in part]
         return known if len(known) == count else None
     return None
+
+
+@LAWS.law(P.transpose(y.where(P.only(P.gather(x, z))), permutation=p))
+def transpose_of_gather(root: Instruction, x: Instruction, y: Instruction, z: Instruction, p: Dims) -> Value | None:
+    """transpose(gather(x, i)) -> gather(x, i) whose slices lie along other dimensions, where few elements change places
+
+    It picks single elements anyway: the last dimension is one of places. And what it picks from is in the nearest cache
+    in either order."""
+    numbers: GatherDimensionNumbers = y.attributes["dimension_numbers"]
+    dims = y.shape.dims
+    outer = next((place for place, dim in enumerate(p) if place != dim), len(p))
+    order = [dim for dim in p if dims[dim] != 1]
+    copies_slices = max(order, default=0) in numbers.offset_dims
+    if not y.shape.is_static or copies_slices or math.prod(dims[outer:]) > MOST_EXCHANGED:
+        return None
+    for of_slices in (True, False):
+        kept = [dim for dim in order if (dim in numbers.offset_dims) == of_slices]
+        if kept != sorted(kept):
+            return None
+    for dim in (dim for dim in range(len(dims)) if dims[dim] == 1):  # which lie anywhere, but in order
+        behind = (place for place, other in enumerate(order) if other > dim and _are_alike(numbers, dim, other))
+        order.insert(next(behind, len(order)), dim)
+    slices = tuple(place for place, dim in enumerate(order) if dim in numbers.offset_dims)
+    moved = new.like(y, [x, z], dimension_numbers=replace(numbers, offset_dims=slices))
+    return new.reshaped(moved, root.shape.dims)
+
+
+MOST_EXCHANGED = 1024
+"""Elements that a transpose may move far from where they were, for a gather to do that itself."""
+
+
+def _are_alike(numbers: GatherDimensionNumbers, one: int, other: int) -> bool:
+    """Both dimensions of a result are those of slices, or none is."""
+    return (one in numbers.offset_dims) == (other in numbers.offset_dims)
 
 
 @LAWS.law(P.scatter(x, y, z, dimension_numbers=numbers))
