@@ -233,6 +233,12 @@ class NumbaEngine(LibraryEngine):
         compiled: Callable[..., Any] = self._numba.njit(parallel=True)(equivalent(self._module))
         return compiled
 
+    def open(self, program: Program) -> float:
+        try:
+            return super().open(program)
+        except self._numba.errors.NumbaError as error:  # not all of numpy is compiled
+            raise Unsupported(str(error).partition("\n")[0]) from error
+
 
 class TorchEngine(LibraryEngine):
     """PyTorch's eager operations."""

@@ -100,3 +100,21 @@ def matrix_product(_: Any) -> Function:
 
 def matrix_product_transposed(_: Any) -> Function:
     return lambda a, b: a @ b.T
+
+
+def solve_of_matrices(xp: Any) -> Function:
+    return lambda a, b: xp.linalg.solve(a, b[..., None])[..., 0]
+
+
+def inverse_of_matrices(xp: Any) -> Function:
+    def function(a: Any) -> Any:
+        return xp.linalg.inv(a)
+
+    return function
+
+
+def determinant_of_matrices(xp: Any) -> Function:
+    def function(a: Any) -> Any:
+        return xp.linalg.det(a)
+
+    return function

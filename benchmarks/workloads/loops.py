@@ -198,6 +198,47 @@ def edit_distances(one: Any, other: Any) -> Any:
     return jax.lax.scan(row, jnp.arange(other.shape[0] + 1), one)[0]
 
 
+def newton_method(start: Any, weights: Any, target: Any) -> Any:
+    """Ten steps towards tanh(weights @ x) = target, each of which solves a small system."""
+
+    def residual(x: Any) -> Any:
+        return jnp.tanh(weights @ x) - target
+
+    def step(_: Any, x: Any) -> Any:
+        matrix = jax.jacfwd(residual)(x) + jnp.eye(x.size, dtype=x.dtype)
+        return x - 0.5 * jnp.linalg.solve(matrix, residual(x))
+
+    return jax.lax.fori_loop(0, 10, step, start)
+
+
+def newton_inputs(generator: np.random.Generator, unknowns: Any) -> Arrays:
+    weights = generator.standard_normal((unknowns, unknowns), np.float32) / unknowns
+    return [weights[0], weights, generator.standard_normal(unknowns, np.float32) * np.float32(0.1)]
+
+
+def kalman_filter(observations: Any, transition: Any, projection: Any) -> Any:
+    """The states of a linear system from two noisy numbers at each step."""
+    states, outputs = transition.shape[0], projection.shape[0]
+
+    def step(state: Any, seen: Any) -> Any:
+        mean, covariance = state
+        mean = transition @ mean
+        covariance = transition @ covariance @ transition.T + 0.01 * jnp.eye(states)
+        innovation = projection @ covariance @ projection.T + 0.1 * jnp.eye(outputs)
+        gain = jnp.linalg.solve(innovation, projection @ covariance).T
+        mean = mean + gain @ (seen - projection @ mean)
+        covariance = covariance - gain @ projection @ covariance
+        return (mean, covariance), mean
+
+    return jax.lax.scan(step, (jnp.zeros(states), jnp.eye(states)), observations)[1]
+
+
+def kalman_inputs(generator: np.random.Generator, steps: Any) -> Arrays:
+    transition = np.eye(4, dtype=np.float32) * 0.98
+    transition[0, 2] = transition[1, 3] = 0.1
+    return [generator.standard_normal((steps, 2), np.float32), transition, np.eye(2, 4, dtype=np.float32)]
+
+
 def _scan(scalars: int) -> list[Workload]:
     inputs = start_and_forcing(scalars)
     return [
@@ -260,5 +301,7 @@ WORKLOADS = [
     Workload(
         "loops", "heat_equation", heat_equation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False
     ),
+    Workload("loops", "newton_method", newton_method, newton_inputs, {"small": 8}, tolerance=4),
+    Workload("loops", "kalman_filter", kalman_filter, kalman_inputs, {"small": 1000}, tolerance=4),
     Workload("loops", "relaxation", relaxation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False),
 ]

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import equivalents
 from benchmarks.workload import Arrays, Maker, Workload
 
 SIGNALS = {"small": (1, 256), "cache": (64, 1024), "memory": (512, 16384)}
@@ -77,6 +78,19 @@ def matrix_and_columns(generator: np.random.Generator, size: Any) -> Arrays:
     return [matrix, generator.standard_normal(matrix.shape, np.float32)]
 
 
+def regular_matrices(generator: np.random.Generator, size: Any) -> Arrays:
+    """Far from singular, with the largest elements in any order."""
+    count, rows = size
+    order = np.argsort(generator.random((count, rows)), -1)
+    rest = generator.standard_normal((count, rows, rows), np.float32) / rows
+    return [rest + 2 * np.eye(rows, dtype=np.float32)[order]]
+
+
+def regular_systems(generator: np.random.Generator, size: Any) -> Arrays:
+    (matrices,) = regular_matrices(generator, size)
+    return [matrices, generator.standard_normal(matrices.shape[:2], np.float32)]
+
+
 def seed(_: np.random.Generator, count: Any) -> Arrays:
     return [np.array([1, 2], np.uint32), np.zeros(count, np.int8)]
 
@@ -84,6 +98,12 @@ def seed(_: np.random.Generator, count: Any) -> Arrays:
 def _random(name: str, draw: Callable[..., Any]) -> Workload:
     """The second input only says how many numbers are drawn."""
     return Workload("transforms", name, lambda key, like: draw(key, like.shape), seed, COUNTS, moves_memory=False)
+
+
+def _of_many(name: str, function: Callable[..., Any], inputs: Maker) -> Workload:
+    """Of small matrices of any kind."""
+    equivalent = getattr(equivalents, f"{name}_of_matrices")
+    return Workload("transforms", name, function, inputs, BATCHES, equivalent=equivalent, tolerance=16)
 
 
 def _linalg(name: str, function: Callable[..., Any], inputs: Maker) -> Workload:
@@ -101,6 +121,9 @@ WORKLOADS = [
     _linalg("triangular_solve", solve_triangle, triangle_and_columns),
     _linalg("triangular_solve_transposed", solve_transposed_triangle, triangle_and_columns),
     _linalg("solve_positive", solve_positive, matrix_and_columns),
+    _of_many("solve", lambda a, b: jnp.linalg.solve(a, b[..., None])[..., 0], regular_systems),
+    _of_many("inverse", jnp.linalg.inv, regular_matrices),
+    _of_many("determinant", jnp.linalg.det, regular_matrices),
     Workload("transforms", "inverse_of_3x3", inverse_of_3x3, positive_matrices, SMALLEST, tolerance=16),
     _random("random_bits", jax.random.bits),
     _random("random_uniform", jax.random.uniform),
