@@ -55,7 +55,9 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
         return kernel
     target = situation.target
     if kernel.brief is not None and situation.runs_once and is_small_part(instruction, target, situation.whole_work):
-        return kernel.brief()
+        brief = kernel.brief()
+        if brief is not None:
+            return brief
     is_small_here = situation.runs_once and is_small(instruction, target, situation.whole_work)
     finds_nothing = (
         kernel.is_plain

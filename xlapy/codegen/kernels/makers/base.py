@@ -42,7 +42,7 @@ class Kernel(Record):
     is_plain: bool = False  # LLVM would try hard for nothing
     least_units: int = 1  # that a task must have
     has_long_tasks: bool = False  # each unit fetches what the next one reads, and nobody what the first one does
-    brief: Callable[[], Kernel] | None = None  # makes one with less code, for where it hardly matters how fast it is
+    brief: Callable[[], Kernel | None] | None = None  # one with less code, for where it hardly matters how fast it is
 
     @property
     def is_light(self) -> bool:

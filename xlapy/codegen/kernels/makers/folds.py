@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
@@ -24,13 +25,22 @@ def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
     if call is not None:
         return kernel_of_fold(call, instruction.operands, instruction)
     kernel = _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
-    small = call_of_reduce(instruction, situation.target, is_small=True) if situation.runs_once else None
-    return kernel if small is None else with_brief_call(kernel, small, instruction.operands, instruction)
+    small = partial(call_of_reduce, instruction, situation.target, is_small=True)
+    return with_brief_call(kernel, small, instruction.operands, instruction)
 
 
-def with_brief_call(kernel: Kernel, call: FoldCall, operands: Sequence[Instruction], root: Instruction) -> Kernel:
-    """The kernel of a fold for which a library has a function, too, if that should hardly be slower."""
-    return replace(kernel, brief=lambda: replace(kernel_of_fold(call, operands, root), is_small=True))
+def with_brief_call(
+    kernel: Kernel, call: Callable[[], FoldCall | None], operands: Sequence[Instruction], root: Instruction
+) -> Kernel:
+    """The kernel of a fold, for which a library may have a function, too."""
+
+    def brief() -> Kernel | None:
+        found = call()
+        if found is not None:
+            return replace(kernel_of_fold(found, operands, root), is_small=True)
+        return None if kernel.brief is None else kernel.brief()
+
+    return replace(kernel, brief=brief)
 
 
 def _reduce_kernel(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, KernelBuilder, Value
@@ -79,8 +80,8 @@ def _one_step(computation: Computation, kind: FusionKind, situation: Situation) 
     if finished is not None:
         return finished
     kernel = _fold_kernel(computation, kind, situation)
-    small = call_of_fusion(computation, situation.target, is_small=True) if situation.runs_once else None
-    return kernel if small is None else with_brief_call(kernel, small, computation.parameters, computation.root)
+    small = partial(call_of_fusion, computation, situation.target, is_small=True)
+    return with_brief_call(kernel, small, computation.parameters, computation.root)
 
 
 def fold_to_finish(computation: Computation) -> Instruction | None:
