@@ -17,6 +17,7 @@ from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime.hand_written import is_linux_on_x86
 from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.llvm_linking import link as link_by_llvm
 
 X86 = reference_target("avx2")
 ON_LINUX = pytest.mark.skipif(not is_linux_on_x86(), reason="the code is for Linux on x86-64")
@@ -157,6 +158,20 @@ def test_tables_and_functions_have_addresses() -> None:
     assert (ctypes.c_int64 * 2).from_address(second)[:] == [4, 5]
     assert own == code.address("own")
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(outer)(-3) == 3
+
+
+@ON_LINUX
+def test_the_object_file_is_one_for_any_linker() -> None:
+    module = Module()
+    module.declare("llabs", I64, [I64])
+    with KernelBuilder(module, "sum", [("x", I64)], I64) as k:
+        second = k.load(k.gep(k.table(I64, [5, 7]), 8), I64)
+        k.ret(k.add(k.call_value("llabs", [k.parameters["x"]], I64), second))
+    code = assembled(module.text(), host_target())
+    assert code is not None
+    offsets, unload = link_by_llvm([code], {}, ["sum"])
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(offsets["sum"])(-3) == 10
+    unload()
 
 
 def written(write: Any, parameters: int = 2) -> str:
