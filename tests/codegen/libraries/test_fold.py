@@ -397,6 +397,8 @@ def test_only_means_are_divided_by_the_library() -> None:
         lambda x: fold(x, "maximum", (0,), 0) / np.float32(3),
         lambda x: fold(x, "multiply", (0,), 1) / np.float32(3),
         lambda x: sum(x) * np.float32(3),
+        lambda x: sum(x) / np.float32(0),
+        lambda x: sum(x) * np.float32(0),
         lambda x: np.float32(3) / sum(x),
         lambda x: sum(x) / sum(ops.Abs(x)),
     ):

@@ -103,13 +103,15 @@ def plain_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> P
 
 
 def _undivided(value: Instruction) -> tuple[Instruction, float | None]:
-    """What is divided by a number, and that number. To multiply by a power of two is the same."""
+    """What is divided by a number that is not zero, and that number. To multiply by a power of two is the same."""
     if value.opcode not in ("divide", "multiply") or value.shape.type not in _WIDE:
         return value, None
     for operand, factor in (value.operands, value.operands[::-1]):
         number = number_of(factor)
         if number is None:
             continue
+        if not number:
+            return value, None  # calls have zero for nothing to divide by
         if value.opcode == "divide":
             return (operand, float(number)) if factor is value.operands[1] else (value, None)
         with np.errstate(all="ignore"):
