@@ -126,6 +126,18 @@ def test_numbers_for_some_columns_are_no_numbers_for_all(monkeypatch: pytest.Mon
     check(batch_norm, [normal(700, 3, 64, 32), normal(32), normal(32)], [], monkeypatch)
 
 
+@pytest.mark.parametrize("across", [True, False])
+def test_numbers_across_columns_are_told_from_those_along_them(across: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a square both have the same dimensions."""
+    monkeypatch.setattr("xlapy.passes.fusion.rows.LARGE_ARRAY_BYTES", 1 << 20)
+
+    def program(x: Any, scale: Any, shift: Any) -> Any:
+        return batch_norm(x, scale if across else scale[:, None], shift)
+
+    wanted = [name_of(COLUMNS, "batch_norm", np.float32)] if across else []
+    check(program, [normal(1024, 1024), normal(1024), normal(1024) + 1], wanted, monkeypatch)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(2048, 4096), (4096, 2048), (1 << 17, 64)])
 def test_parts_of_columns_are_folded_by_a_library(
