@@ -44,8 +44,13 @@ from xlapy.support.records import Record, replaced
 NEAR_BYTES = 256 << 10
 """Of a matrix that a second-level cache holds from one step of a loop to the next one."""
 
-MOST_ROWS = 8  # of the product: twice as many as one kernel folds side by side
-FEW_BITS = 2  # a matrix is computed again for a second vector where it is read from half of its bytes, or less
+SIDE_BY_SIDE = 4  # vectors: as many sums as one kernel folds side by side
+MOST_ROWS = 2 * SIDE_BY_SIDE  # of the product
+FEW_BITS, FEWER_BITS = 2, 4
+"""A matrix is computed again for a second vector where it is read from half of its bytes, or less; for a second kernel,
+in caches, where it is read from a quarter."""
+
+CACHED_BYTES = 4 << 20  # of a matrix that is soon written and read: converted from bf16, it takes as long either way
 SMALL_PART = 16  # of the bytes of a matrix: what is read beside it, as scales and numbers of experts are
 LEAST_ROW_BYTES = 64  # that are gathered from one place
 MOST_FOLLOWED = 32  # instructions that compute a matrix
@@ -113,10 +118,17 @@ def _as_fold(dot: Instruction, least_bytes: int) -> Value | None:
         several = [size for size in vectors.sizes(vectors.free) if size > 1]
         if vectors.rows > MOST_ROWS or len(several) > 1 or array.shape.bytes <= least_bytes:
             continue
-        if _is_better_computed(array, array.shape.bytes // (1 if vectors.rows == 1 else FEW_BITS)):
+        if _is_better_computed(array, array.shape.bytes // _share(vectors.rows, array)):
             total = _fold(vectors, matrix, summed) if vectors.rows == 1 else _folds(vectors, matrix, summed)
             return new.converted(new.reshaped(total, dot.shape.dims), dot.shape.type)
     return None
+
+
+def _share(rows: int, matrix: Instruction) -> int:
+    """What part of its bytes a matrix must be read from at the most, to be computed for so many vectors."""
+    if rows == 1:
+        return 1
+    return FEW_BITS if rows <= SIDE_BY_SIDE or matrix.shape.bytes > CACHED_BYTES else FEWER_BITS
 
 
 def _is_better_computed(matrix: Instruction, most_bytes: int) -> bool:

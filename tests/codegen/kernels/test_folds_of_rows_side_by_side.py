@@ -53,3 +53,42 @@ def test_marks_of_extrema_stay_with_their_folds() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
         numbers = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]))
+
+
+@pytest.mark.parametrize("vectors", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_few_vectors_times_bytes(vectors: int, transposed: bool) -> None:
+    """Nobody writes the matrix as floats, and kernels have four vectors each; one joins what they make."""
+    dims, contracted = ("40,72", 1) if transposed else ("72,40", 0)
+    text = f"""ENTRY e {{
+      x = f32[{vectors},72] parameter(0)
+      q = s8[{dims}] parameter(1)
+      w = f32[{dims}] convert(q)
+      ROOT r = f32[{vectors},40] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{{contracted}}}
+    }}"""
+    generator = np.random.default_rng(0)
+    x = generator.integers(-9, 9, (vectors, 72)).astype(np.float32)
+    q = generator.integers(-9, 9, (40, 72) if transposed else (72, 40)).astype(np.int8)
+    executable = xlapy.compile(text)
+    program = executable.hlo_text()
+    assert " dot(" not in program
+    assert program.count("kind=kInput") == -(-vectors // 4)
+    np.testing.assert_array_equal(executable(x, q), xlapy.evaluate(text, x, q))
+
+
+def test_matrices_that_are_gathered_are_read_in_place() -> None:
+    text = """ENTRY e {
+      x = f32[3,24] parameter(0)
+      experts = f32[5,24,32] parameter(1)
+      i = s32[3,1] parameter(2)
+      w = f32[3,24,32] gather(experts, i), offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0},
+        index_vector_dim=1, slice_sizes={1,24,32}
+      ROOT y = f32[3,32] dot(x, w), lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={0},
+        rhs_contracting_dims={1}
+    }"""
+    generator = np.random.default_rng(0)
+    x, experts = (generator.integers(-9, 9, dims).astype(np.float32) for dims in ((3, 24), (5, 24, 32)))
+    i = np.array([[4], [-7], [9]], np.int32)  # two of which are moved into the array
+    executable = xlapy.compile(text)
+    assert "1 kernel>" in repr(executable)
+    np.testing.assert_array_equal(executable(x, experts, i), xlapy.evaluate(text, x, experts, i))

@@ -24,6 +24,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.choosing import Choosing
 from xlapy.codegen.kernels.fetching import fetched_beside, fetched_by_rows
 from xlapy.codegen.kernels.fold_results import store_results, stored_results
@@ -156,8 +157,9 @@ def plan_reduce(
         if across
         else _vectors_along(members, len(combiners), is_fetched=operand_bytes > target.l2_bytes)
     )
-    if across and operand_bytes <= target.l2_bytes and _reads_narrow(members, shape.size):
-        vectors = max(1, vectors // len(reduce.grouped_operands()[0]))
+    if across and (narrow := _narrow_arrays(members, shape.size)):
+        line = 1 if operand_bytes <= target.l2_bytes else CACHE_LINE // (lanes * narrow[0].shape.type.bytes)
+        vectors = min(vectors, max(1, line, vectors // len(reduce.grouped_operands()[0])))
     row_bytes = size * shape.type.bytes if across and last in kept and beside < 0 else 0
     rows = _rows_of_memory(reduce, members, row_bytes, operand_bytes, target)
     if rows > 1:
@@ -216,8 +218,11 @@ def _rows_of_memory(
     values = [leaf.type for leaf in reduce.shape.leaves()]
     is_plain = not any(type.is_complex or register_type(type).bits < I32.bits for type in values)
     read = _whole_arrays(members, math.prod(dims))
-    is_narrow = _reads_narrow(members, math.prod(dims))
-    is_far = operand_bytes > target.l2_bytes if is_narrow else is_in_memory(operand_bytes, target)
+    is_far = (
+        operand_bytes > target.l2_bytes
+        if _narrow_arrays(members, math.prod(dims))
+        else is_in_memory(operand_bytes, target)
+    )
     if not (is_light and is_plain and row_bytes >= PAGE_BYTES and is_far):
         return 1
     rows = min(power_of_two_below(STREAMS // max(1, min(len(read), STREAMS))), most)
@@ -229,9 +234,9 @@ def _whole_arrays(members: Collection[Instruction], size: int) -> list[Instructi
     return [member for member in members if member.opcode == "parameter" and member.shape.size >= size]
 
 
-def _reads_narrow(members: Collection[Instruction], size: int) -> bool:
-    """Of a vector of elements memory has so little that pieces of rows are short, however many vectors there are."""
-    return any(member.shape.type.bytes <= NARROW_BYTES for member in _whole_arrays(members, size))
+def _narrow_arrays(members: Collection[Instruction], size: int) -> list[Instruction]:
+    """Those whose rows are read in short pieces, as memory has little of a vector."""
+    return [array for array in _whole_arrays(members, size) if array.shape.type.bytes <= NARROW_BYTES]
 
 
 def _vectors_of_memory(reduce: Instruction, size: int, lanes: int, groups: int) -> int:
