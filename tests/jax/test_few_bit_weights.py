@@ -53,6 +53,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "rows of bytes": (lambda x, q: widened(q) @ x[0], (RNG.random((1, COLUMNS)).astype(np.float32), BYTES)),
     "three vectors": (lambda x, q: x @ widened(q), (RNG.random((3, ROWS)).astype(np.float32), BYTES)),
     "four rows of bytes": (lambda x, q: widened(q) @ x, (RNG.random((COLUMNS, 4)).astype(np.float32), BYTES)),
+    "eight vectors": (lambda x, q: x @ widened(q), (RNG.random((8, ROWS)).astype(np.float32), BYTES)),
+    "six rows of bytes": (lambda x, q: widened(q) @ x, (RNG.random((COLUMNS, 6)).astype(np.float32), BYTES)),
+    "experts": (
+        lambda x, q, i: jnp.einsum("d,edf->ef", x, widened(q[i])),
+        (VECTOR[0], *stacks((4, ROWS, COLUMNS)), np.array([3, 0], np.int32)),
+    ),
     "scaled before": (lambda x, q, s: x @ (widened(q) * s), (VECTOR, BYTES, SCALES)),
     "by groups": (lambda x, q, s: x @ (widened(q) * jnp.repeat(s, GROUP, 0)), (VECTOR, BYTES, SCALES_OF_GROUPS)),
     "nibbles": (lambda x, q: x @ nibbles(q), (VECTOR, BYTES[: ROWS // 2].view(np.uint8))),
