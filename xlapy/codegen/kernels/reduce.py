@@ -255,7 +255,7 @@ def _vectors_along(members: Collection[Instruction], folds: int, *, is_fetched: 
     """How many vectors to fold side by side along a row, of each of so many folds, which hide latencies themselves."""
     if any(member.opcode in TRANSCENDENTAL for member in members):
         return 1
-    return max(1, (FETCHED_ACCUMULATORS if is_fetched else ACCUMULATORS) // folds)
+    return max(1, (FETCHED_ACCUMULATORS if is_fetched else ACCUMULATORS) // max(folds, 1))
 
 
 def _vectors(
