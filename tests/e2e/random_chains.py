@@ -1,5 +1,5 @@
-"""Random chains over the rows, the columns, or all of arrays whose dimensions are often equal: of values that are dear
-to compute, read where they are and moved elsewhere, with values of rows and of columns, and folds in between.
+"""Random chains over the rows, or the columns, or all of arrays whose dimensions are often equal: of values that
+are dear to compute, read where they are and moved elsewhere, with values of rows and of columns, and folds in between.
 
 Folds are maxima, so that results are exact.
 """

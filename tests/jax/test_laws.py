@@ -103,6 +103,7 @@ PROGRAMS = {
     ),
     "gelu": Program(jax.nn.gelu, (X,), "one-and-tanh"),
     "step": Program(lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), "select-one-or-zero"),
+    "quantiles": Program(lambda x: jax.scipy.special.ndtri(x / 5), (X,), "select-of-one-op"),
     "normalization": Program(jax.grad(lambda x: (normalized(x, 0) ** 3).sum()), (X,), "select-true multiply-one"),
     "mean squared error": Program(
         jax.grad(lambda b, x: jnp.mean((x + b - 1) ** 2)), (V, X), "add-zero-to-positive-zero"
