@@ -197,14 +197,20 @@ def summary(run: Run) -> list[str]:
         (f"behind XLA (the whole interval below {BEHIND}x)", is_behind),
         *((f"behind {name}", _is_behind(name)) for name in run.opponents if name != XLA),
         ("compiled more slowly than by XLA", lambda outcome: (_compile_ratio(outcome) or 1) < 1),
-        (f"started from the cache in more than {WARM_SHARE} of XLA's compilation", _starts_slowly),
-        (f"more memory than XLA (by {bytes_text(MEMORY_NOISE)} or more)", needs_more_memory),
+        *(_OF_NEW_PROCESSES if run.plan.fresh_processes else ()),
         ("results differ from XLA's", lambda outcome: outcome.measured and not outcome.agrees),
         ("not measured", lambda outcome: not outcome.measured),
     ):
         chosen = [outcome.case.name for outcome in run.outcomes if applies(outcome)]
         lines.append(f"{title}: {len(chosen)} of {len(run.outcomes)}: {', '.join(chosen) or 'none'}")
     return lines + _memory_lines(run.outcomes)
+
+
+_OF_NEW_PROCESSES: tuple[tuple[str, Callable[[Outcome], bool]], ...] = (
+    (f"started from the cache in more than {WARM_SHARE} of XLA's compilation", _starts_slowly),
+    (f"more memory than XLA (by {bytes_text(MEMORY_NOISE)} or more)", needs_more_memory),
+)
+"""Of which nothing is known where no new processes were made."""
 
 
 def _is_behind(opponent: str) -> Callable[[Outcome], bool]:

@@ -74,6 +74,14 @@ def test_no_memory_is_shown_where_none_was_measured() -> None:
     assert "memory of a call" not in "\n".join(summary(_run(_measured("fast", Interval(4.0, 3.9, 4.1)))))
 
 
+def test_nothing_is_said_of_new_processes_where_there_were_none() -> None:
+    run = _run(_measured("fast", Interval(4.0, 3.9, 4.1)))
+    warm = replace(run, plan=replace(run.plan, fresh_processes=False))
+    for name in ("more memory than XLA", "started from the cache"):
+        assert name in "\n".join(summary(run))
+        assert name not in "\n".join(summary(warm))
+
+
 def test_the_summary_names_what_is_behind_other_opponents() -> None:
     outcome = _measured("fast", Interval(4.0, 3.9, 4.1))
     outcome.ratios["numpy"] = Interval(0.5, 0.4, 0.6)
