@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -89,15 +90,18 @@ def test_every_way_has_the_same_answers(ways: str, monkeypatch: pytest.MonkeyPat
         same(first[1:], filled[1:])
 
 
-def test_threads_that_run_a_program_at_once_share_nothing() -> None:
-    function = compiled("f32[16,12,12]", singular_values(16, 12))
-    inputs = [normal(16, 12, 12) for _ in range(4)]
+def check_in_threads(function: Any, inputs: Sequence[Any], times: int) -> None:
+    """Called so often with each of the inputs, in a thread for each, the function has the results of one thread."""
     expected = [function(a) for a in inputs]
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda a: [function(a) for _ in range(25)], inputs))
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        found = list(pool.map(lambda a: [function(a) for _ in range(times)], inputs))
     for answers, right in zip(found, expected, strict=True):
         for answer in answers:
             same(answer, right)
+
+
+def test_threads_that_run_a_program_at_once_share_nothing() -> None:
+    check_in_threads(compiled("f32[16,12,12]", singular_values(16, 12)), [normal(16, 12, 12) for _ in range(4)], 25)
 
 
 def test_sites_of_one_target_have_plans_of_their_own() -> None:
@@ -216,14 +220,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_eight_threads_in_one_program(asked: list[str]) -> None:
     """Each in a context of its own, with pivots and factors of its own."""
-    function = compiled("f32[64,8,8]", lu("64,8,8", "64,8", "64"))
-    inputs = [normal(64, 8, 8) for _ in range(8)]
-    expected = [function(a) for a in inputs]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda a: [function(a) for _ in range(200)], inputs))
-    for answers, right in zip(found, expected, strict=True):
-        for answer in answers:
-            same(answer, right)
+    check_in_threads(compiled("f32[64,8,8]", lu("64,8,8", "64,8", "64")), [normal(64, 8, 8) for _ in range(8)], 200)
     assert len(asked) <= 9
 
 

@@ -12,7 +12,7 @@ written to each other's places.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ PIVOTS, PERMUTATION = 1, 2
 @dataclass
 class ExchangesOfPivots(ComputationPass):
     name: ClassVar[str] = "exchanges-of-pivots"
+    ops: ClassVar[Set[str]] = frozenset({"lu"})
 
     def run_on(self, computation: Computation) -> bool:
         changed = False

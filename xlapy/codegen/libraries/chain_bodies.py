@@ -129,7 +129,7 @@ _CROSS_ENTROPY = f"""
 """
 """Of two softmaxes, one number for each row."""
 
-_LOG_SUM_EXP = """
+_EXPONENTIALS = """
         x = whole
         top = fold.maximum x #
         is_finite = is-finite top
@@ -137,20 +137,19 @@ _LOG_SUM_EXP = """
         lower = subtract x shift
         e = exponential lower
         sum = fold.add e #
+"""
+"""Of what is below a maximum, or zero where that is not finite; their sum."""
+
+_LOG_SUM_EXP = f"""
+{_EXPONENTIALS}
         size = abs sum
         log = log size
         result = add log shift
 """
 """One number for each row, and a finite one where all elements are the least."""
 
-_EXPONENTIALS_OF_PARTS = """
-        x = whole
-        top = fold.maximum x #
-        is_finite = is-finite top
-        shift = select is_finite top #
-        lower = subtract x shift
-        e = exponential lower
-        sum = fold.add e #
+_EXPONENTIALS_OF_PARTS = f"""
+{_EXPONENTIALS}
         results top shift sum
 """
 """What the same is made of, of parts of rows (`passes.folds_in_parts`)."""
