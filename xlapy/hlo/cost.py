@@ -170,6 +170,15 @@ def _cholesky(instruction: Instruction) -> Cost:
     return Cost(flops=_flops_of_product(instruction) * instruction.shape.size * rows / 6)
 
 
+@ARITHMETIC.register("eigh")
+def _eigh(instruction: Instruction) -> Cost:
+    """Six sweeps of rotations, each of which changes two rows of a matrix, and two vectors: eight operations for two
+    numbers of either."""
+    a = instruction.operands[0]
+    rows = a.shape.dims[-1]
+    return Cost(flops=6 * a.shape.size * max(rows - 1, 0) / 2 * 16)
+
+
 @ARITHMETIC.register("lu")
 def _lu(instruction: Instruction) -> Cost:
     """The smaller side of a matrix is eliminated from all that is left: two thirds of the cube, if it is square."""

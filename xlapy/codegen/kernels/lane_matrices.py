@@ -58,6 +58,8 @@ class LaneMatrices(Record):
 
     def read(self, k: KernelBuilder, source: Value) -> None:
         """Fills the lanes with the matrices from that place on, and fetches those behind them."""
+        if not self._numbers:
+            return
         behind = k.gep(source, self._numbers * self._vector_bytes)
         if self._are_tiny:
             k.prefetch(behind, self._numbers * self._vector_bytes)
@@ -83,6 +85,8 @@ class LaneMatrices(Record):
 
     def write(self, k: KernelBuilder, target: Value, *, past_caches: bool = False) -> None:
         """Writes the matrices of all lanes from that place on; past the caches, if they begin where lines do."""
+        if not self._numbers:
+            return
         if self._are_tiny:
             vectors = joined(k, self._load_run(k, self.room, self._numbers))
             _store(k, self._side_by_side(k, target), vectors)

@@ -1,4 +1,4 @@
-"""Triangular factors and triangular systems of equations."""
+"""Triangular factors, triangular systems of equations, and eigenvalues."""
 
 from __future__ import annotations
 
@@ -31,6 +31,32 @@ def cholesky(a: Shape, *, lower: bool = False) -> Shape:
     _check_square(a)
     minor = (a.rank - 2, a.rank - 1)
     return _bounded(a, minor if any(_is_bounded(a, dim) for dim in minor) else ())
+
+
+@op("eigh", traits=PURE)
+def eigh(a: Shape, *, lower: bool = True) -> Shape:
+    """Eigenvectors and eigenvalues of symmetric matrices: a v = v w, for columns v of the first and w of the second.
+
+    Only the triangle of `a` that `lower` names is read. Eigenvalues ascend, and vectors are orthonormal; their signs,
+    and the vectors of eigenvalues that are equal, are whatever Jacobi's rotations come to. Where not all that is read
+    of a matrix is finite, all of its results are NaN.
+    An op of xlapy: HLO as XLA reads it has no such op.
+
+    element-type: the elements are floats.
+    rank: the operand has at least two dimensions.
+    square: the two minor dimensions are equal.
+    known-sizes: so many rows are there at run time.
+    """
+    if a.element_type not in FLOAT:
+        raise ShapeError("element-type", f"{a} is not an array of floats")
+    _check_rank(a)
+    _check_square(a)
+    minor = (a.rank - 2, a.rank - 1)
+    if any(a.is_dynamic_dim(dim) for dim in minor):
+        raise ShapeError("known-sizes", f"the matrices of {a} have a size that is known at run time only")
+    vectors = a.without_layout()
+    is_dynamic = [a.is_dynamic_dim(dim) for dim in range(a.rank - 1)]
+    return Shape.tuple([vectors, vectors.with_dims(a.dims[:-1], is_dynamic)])
 
 
 @op("lu", traits=PURE, title="LU")

@@ -15,7 +15,7 @@ from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
-OPS_ON_MATRICES = frozenset({"cholesky", "lu", "triangular-solve"})
+OPS_ON_MATRICES = frozenset({"cholesky", "eigh", "lu", "triangular-solve"})
 
 
 @dataclass
@@ -45,8 +45,8 @@ def _widened(instruction: Instruction) -> Instruction:
     wide = computation.add(instruction.opcode, operands, metadata=metadata, **instruction.attributes)
     if wide.shape.is_array:
         return computation.add("convert", [wide], shape=instruction.shape, metadata=metadata)
-    factors, *others = computation.unpacked(wide)
-    shape = instruction.shape.parts[0]
-    return computation.add(
-        "tuple", [computation.add("convert", [factors], shape=shape, metadata=metadata), *others], metadata=metadata
-    )
+    parts = [
+        part if part.shape.type is shape.type else computation.add("convert", [part], shape=shape, metadata=metadata)
+        for part, shape in zip(computation.unpacked(wide), instruction.shape.parts, strict=True)
+    ]
+    return computation.add("tuple", parts, metadata=metadata)

@@ -1,11 +1,12 @@
 """Custom calls: those that are ops of ours by another name, those that mean nothing here, and all others.
 
-What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve, and `getrf` of
-small matrices is our lu. Markers of shardings, layouts and memories are their operand.
+What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve; `getrf` and
+`syevd` of small matrices are our lu and eigh. Markers of shardings, layouts and memories are their operand.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -227,6 +228,26 @@ def getrf(
 
 
 _LARGEST_BLOCK = 64
+
+
+@KNOWN.register("lapack_ssyevd_ffi", "lapack_dsyevd_ffi")
+def syevd(
+    body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
+) -> Instruction | None:
+    """(vectors, values, info) of small matrices: LAPACK is faster with larger ones. Nothing ever fails."""
+    _check_count(operation, operands, 1)
+    (a,) = operands
+    rows = a.shape.dims[-1]
+    largest = _LARGEST_TURNED if math.prod(a.shape.dims[:-2]) >= _LEAST_TURNED else _LARGEST_TURNED_ALONE
+    if not a.shape.is_static or not 0 < rows <= largest:
+        return None
+    found = body.add("eigh", a, lower=_flag(config, "uplo", "LU"))
+    parts = [body.add("get-tuple-element", found, index=index) for index in range(2)]
+    return body.tuple([*parts, body.full(0, Shape.array(S32, a.shape.dims[:-2]))])
+
+
+_LARGEST_TURNED, _LEAST_TURNED = 16, 4  # rows of each of several matrices
+_LARGEST_TURNED_ALONE = 8
 
 
 def _first_zero(body: Body, factors: Instruction, batch: tuple[int, ...], size: int) -> Instruction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.bitcasts import logical_steps
@@ -385,9 +385,20 @@ def cholesky(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one("stablehlo.cholesky", i, operands, _flags(i, "lower"))
 
 
+@emits("eigh")
+def eigh(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    lower = str(i.attributes["lower"]).lower()
+    return _own_parts(w, i, operands, {"backend_config": f"{{lower = {lower}}}", "api_version": "4 : i32"})
+
+
 @emits("lu")
 def lu(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    attributes = {"call_target_name": string_text(OWN_TARGETS + i.spec.python_name)}
+    return _own_parts(w, i, operands, {})
+
+
+def _own_parts(w: Writer, i: Instruction, operands: Trees, others: Mapping[str, str]) -> Tree:
+    """An op of xlapy that has several results."""
+    attributes = {"call_target_name": string_text(OWN_TARGETS + i.spec.python_name), **others}
     shapes = [i.operands[0].shape.without_layout()]
     return w.packed(
         w.simple("stablehlo.custom_call", leaves(operands[0]), shapes, unpacked_shapes(i.shape), attributes), i.shape

@@ -9,6 +9,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
+from xlapy.codegen.kernels.eigh import emit_eigh, plan_eigh
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.lu import emit_lu, plan_lu
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
@@ -75,6 +76,23 @@ def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
         emit_cholesky(k, instruction, plan, arrays[0], outputs[0], begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
+
+
+@KERNELS.register("eigh")
+def _eigh(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_eigh(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_eigh(k, plan, arrays[0], outputs, begin, end)
+
+    return Kernel(
+        plan.units,
+        plan.bytes_per_unit,
+        body,
+        own_bytes=plan.scratch_bytes,
+        least_units=plan.least_units,
+        listens=plan.takes_long,
+    )
 
 
 @KERNELS.register("lu")
