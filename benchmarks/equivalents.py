@@ -118,3 +118,11 @@ def determinant_of_matrices(xp: Any) -> Function:
         return xp.linalg.det(a)
 
     return function
+
+
+def exponential_of_matrices(xp: Any) -> Function:
+    def function(a: Any) -> Any:
+        values, vectors = xp.linalg.eigh(a)
+        return (vectors * xp.exp(-values)[:, None]) @ xp.swapaxes(vectors, 1, 2)
+
+    return function

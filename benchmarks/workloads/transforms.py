@@ -73,6 +73,13 @@ def inverse_of_3x3(matrix: Any) -> Any:
     return jnp.stack(columns, -1) / determinant[:, None, None]
 
 
+def symmetric_matrices(generator: np.random.Generator, size: Any) -> Arrays:
+    """Their eigenvalues are about one apart."""
+    (regular,) = regular_matrices(generator, size)
+    shares = (regular + np.swapaxes(regular, 1, 2)) / 8
+    return [shares + np.diag(np.arange(size[1], dtype=np.float32))]
+
+
 def matrix_and_columns(generator: np.random.Generator, size: Any) -> Arrays:
     (matrix,) = positive_matrices(generator, size)
     return [matrix, generator.standard_normal(matrix.shape, np.float32)]
@@ -124,6 +131,7 @@ WORKLOADS = [
     _of_many("solve", lambda a, b: jnp.linalg.solve(a, b[..., None])[..., 0], regular_systems),
     _of_many("inverse", jnp.linalg.inv, regular_matrices),
     _of_many("determinant", jnp.linalg.det, regular_matrices),
+    _of_many("exponential", equivalents.exponential_of_matrices(jnp), symmetric_matrices),
     Workload("transforms", "inverse_of_3x3", inverse_of_3x3, positive_matrices, SMALLEST, tolerance=16),
     _random("random_bits", jax.random.bits),
     _random("random_uniform", jax.random.uniform),

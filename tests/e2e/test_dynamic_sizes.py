@@ -275,6 +275,9 @@ PRODUCTS = {
     "factors with pivots of whole rows": """
       p = f32[2,<=3,4] parameter(0)
       ROOT r = (f32[2,<=3,4], s32[2,<=3], s32[2,<=3]) lu(p)""",
+    "eigenvalues": """
+      p = f32[<=9,3,3] parameter(0)
+      ROOT r = (f32[<=9,3,3], f32[<=9,3]) eigh(p), lower=true""",
     "systems": """
       b = f32[<=4,<=3] parameter(0)  n = s32[] get-dimension-size(b), dimensions={0}
       i = s32[4,4] iota(), iota_dimension=0  j = s32[4,4] iota(), iota_dimension=1

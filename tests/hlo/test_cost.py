@@ -61,6 +61,13 @@ def test_flops_of_eliminations(dims: str, products: float) -> None:
     assert cost["flops"] == pytest.approx(2 * products)
 
 
+def test_flops_of_eigenvalues() -> None:
+    """Of six sweeps: two numbers of three rows in each of three rotations, and as many of vectors."""
+    parts = "(f32[5,3,3], f32[5,3])"
+    cost = cost_analysis(parse(f"ENTRY main {{ a = f32[5,3,3] parameter(0)  ROOT e = {parts} eigh(a) }}"))
+    assert cost["flops"] == 6 * 5 * 3 * (3 * 8) * 2
+
+
 def test_a_counted_loop_is_counted_per_trip() -> None:
     cost = cost_analysis(parse(LOOP))
     assert cost["transcendentals"] == 8 * 5

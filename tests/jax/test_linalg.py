@@ -255,6 +255,26 @@ def test_small_systems_are_kernels_of_our_own() -> None:
         assert "reduce(" not in solve.hlo_text()  # nobody asks for `info` but whether it is negative
 
 
+@pytest.mark.parametrize("dims", [(40, 3, 3), (5, 8, 4, 4)], ids=str)
+def test_eigenvalues_of_many_small_matrices_are_a_kernel_of_our_own(dims: tuple[int, ...]) -> None:
+    """What does not depend on the signs of vectors agrees, derivatives too; so does what is not finite."""
+
+    def projected(a: Any) -> Any:
+        values, vectors = jnp.linalg.eigh(a)
+        return values, jnp.einsum("...i,...j->...ij", vectors[..., -1], vectors[..., -1])
+
+    def function(a: Any) -> Any:
+        gradient = jax.grad(lambda a: sum((part**2).sum() for part in projected(jnp.tanh(a))))(a)
+        return projected(a), jnp.linalg.eigvalsh(a, UPLO="U"), jax.vmap(projected)(a), gradient
+
+    a = matrices(np.float64, *dims) + np.diag(4.0 * np.arange(dims[-1]))
+    agree(function, a)
+    text = xlapy.jax.jit(function).executable(a).hlo_text()
+    assert " eigh(" in text and "custom-call" not in text
+    a[3, ..., 1, 1] = np.nan
+    agree(projected, a)
+
+
 @pytest.mark.parametrize(
     "dims", [(1, 1), (2, 2), (3, 3), (8, 8), (5, 4, 4), (3, 40, 40), (2, 3, 5, 5), (1, 6, 6)], ids=str
 )

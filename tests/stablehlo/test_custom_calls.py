@@ -159,6 +159,31 @@ def test_getrf_of_other_matrices_stays_lapack_s(dims: str) -> None:
     assert "custom-call" in opcodes(stablehlo.parse(call("lapack_sgetrf_ffi", "", matrices, results)))
 
 
+@pytest.mark.parametrize(("letter", "dtype"), [("s", "f4"), ("d", "f8")])
+@pytest.mark.parametrize("lower", [True, False])
+def test_syevd_of_many_small_matrices_is_eigh(letter: str, dtype: str, lower: bool) -> None:
+    matrices = f"tensor<40x5x5xf{8 * int(dtype[1])}>"
+    results = f"({matrices}, {matrices.replace('x5x5', 'x5')}, tensor<40xi32>)"
+    config = f"mhlo.backend_config = {{mode = 86 : ui8, uplo = {ord('L' if lower else 'U')} : ui8}}"
+    module = stablehlo.parse(call(f"lapack_{letter}syevd_ffi", config, matrices, results))
+    assert "eigh" in opcodes(module) and "custom-call" not in opcodes(module)
+    a = np.random.default_rng(2).normal(size=(40, 5, 5)).astype(dtype)
+    triangle = np.tril(a) if lower else np.triu(a)
+    whole = triangle + np.swapaxes(triangle, 1, 2) * (1 - np.eye(5))
+    vectors, values, info = xlapy.compile(module)(a)
+    most = 64 * np.finfo(dtype).eps
+    assert not info.any() and abs(values - np.linalg.eigvalsh(whole)).max() <= most
+    assert abs(whole @ vectors - vectors * values[:, None]).max() <= most
+
+
+@pytest.mark.parametrize("dims", ["31x5x5", "40x17x17", "5x5"])
+def test_syevd_of_others_stays_lapack_s(dims: str) -> None:
+    matrices, batch = f"tensor<{dims}xf32>", dims.split("x")[:-2]
+    results = f"({matrices}, tensor<{dims.rpartition('x')[0]}xf32>, tensor<{'x'.join([*batch, 'i32'])}>)"
+    config = "mhlo.backend_config = {mode = 86 : ui8, uplo = 76 : ui8}"
+    assert "custom-call" in opcodes(stablehlo.parse(call("lapack_ssyevd_ffi", config, matrices, results)))
+
+
 def test_potrf_of_nothing() -> None:
     config = "mhlo.backend_config = {uplo = 76 : ui8}"
     text = call(

@@ -155,6 +155,19 @@ def test_factors_with_pivots() -> None:
     )
 
 
+@pytest.mark.parametrize("lower", ["true", "false"])
+def test_eigenvalues(lower: str) -> None:
+    matrices = np.random.default_rng(0).normal(size=(2, 3, 3)).astype(np.float32)
+    rewritten(
+        f"""HloModule m
+        ENTRY e {{
+          p = f32[2,3,3] parameter(0)
+          ROOT f = (f32[2,3,3], f32[2,3]) eigh(p), lower={lower}
+        }}""",
+        matrices,
+    )
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_algorithms_of_dots(name: str) -> None:
     module = parse(

@@ -17,6 +17,10 @@ MOST_SWEEPS = 50
 """Each squares what is left, about: six suffice for 16 rows of f64."""
 
 
+MOST_ROWS = 16
+"""Of matrices whose pairs of rows are turned one after the other. Larger ones have many more, and better ways."""
+
+
 class Rotations(NamedTuple):
     """What depends on the type of the numbers."""
 

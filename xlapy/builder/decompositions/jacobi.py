@@ -43,28 +43,34 @@ from xlapy.builder.operands import Operand, record_literal
 from xlapy.builder.reductions import Reduce
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import BroadcastInDim, Concatenate, Pad, Reshape, SliceInDim, Transpose
-from xlapy.builder.structure import Iota
+from xlapy.builder.structure import GetTupleElement, Iota
 from xlapy.hlo.attributes import PaddingDimension
 from xlapy.hlo.element_types import S32, real_part_type
+from xlapy.hlo.rotations import MOST_ROWS
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ShapeError
 
 
-@op_function()
+@op_function("eigh")
 def Eigh(
     a: Operand, lower: bool = True, max_iter: int = 15, epsilon: float = 1e-5, sort_eigenvalues: bool = True
 ) -> tuple[XlaOp, XlaOp]:
     """Eigenvectors (the columns of a unitary matrix) and eigenvalues of Hermitian matrices: (v, w) with a v = v w.
 
     Only the triangle that `lower` names is read. Jacobi's method: sweeps of rotations until all that is left beside the
-    diagonal is below `epsilon` times the whole, but at most `max_iter` sweeps. Eigenvalues ascend if sorted."""
+    diagonal is below `epsilon` times the whole, but at most `max_iter` sweeps. Eigenvalues ascend if sorted. Small real
+    matrices have an op of their own, which sorts always, and goes on until nothing is left that counts."""
     matrix, batch = in_matrices(a)
     count, size, columns = matrix.shape.dims
     if size != columns:
         raise ShapeError("Eigh.square", f"the two minor dimensions are {size} and {columns}; they must be equal")
     sweeps, tolerance = as_int(max_iter, "max_iter"), as_number(epsilon, "epsilon") ** 2
+    lower, is_sorted = as_flag(lower, "lower"), as_flag(sort_eigenvalues, "sort_eigenvalues")
+    if size <= MOST_ROWS and not matrix.shape.type.is_complex:
+        found = matrix.builder.record("eigh", [matrix], lower=lower)
+        return unbatched(GetTupleElement(found, 0), batch), unbatched(GetTupleElement(found, 1), batch)
     pairs = _Pairs(count, size)
-    whole = pairs.padded(hermitian(matrix, as_flag(lower, "lower")), 1, 2)
+    whole = pairs.padded(hermitian(matrix, lower), 1, 2)
     vectors = pairs.padded(unit_like(matrix), 1)
 
     def goes_on(sweep: XlaOp, a: XlaOp, vectors: XlaOp) -> XlaOp:
@@ -79,7 +85,7 @@ def Eigh(
     _, diagonal, vectors = While(goes_on, sweep, (zero, whole, vectors))
     values = real_parts(diagonal_of(diagonal))
     values, vectors = SliceInDim(values, 0, size, 1, 1), SliceInDim(vectors, 0, size, 1, 1)
-    if as_flag(sort_eigenvalues, "sort_eigenvalues"):
+    if is_sorted:
         order = _order(values)
         values, vectors = _ordered(values, order), _ordered(vectors, order)
     return unbatched(Transpose(vectors, (0, 2, 1)), batch), unbatched(values, batch)

@@ -19,11 +19,8 @@ from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import LONG, look
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.rotations import MOST_SWEEPS, Rotations
+from xlapy.hlo.rotations import MOST_ROWS, MOST_SWEEPS, Rotations
 from xlapy_runtime.records import Record
-
-MOST_ACROSS = 16
-"""Rows of matrices that lie in the lanes of vectors; larger ones have memory of their own."""
 
 _USUAL_SWEEPS = 6
 
@@ -64,7 +61,7 @@ class EighPlan(Record):
     @property
     def scratch_bytes(self) -> int:
         """What a task needs for one matrix and its vectors, if that is not in the stack frame."""
-        return 2 * self.size * self.type.bytes if self.rows > MOST_ACROSS else 0
+        return 2 * self.size * self.type.bytes if self.rows > MOST_ROWS else 0
 
     @property
     def takes_long(self) -> bool:
@@ -77,7 +74,7 @@ def plan_eigh(instruction: Instruction, target: Target) -> EighPlan:
     rows, batch = a.dims[-1], math.prod(a.dims[:-2])
     type = register_type(a.type)
     lanes = target.lanes(type.bits)
-    if rows > MOST_ACROSS or batch < lanes:
+    if rows > MOST_ROWS or batch < lanes:
         lanes = 1
     work = 6 * _USUAL_SWEEPS * rows**3 * type.bytes // lanes
     bytes_per_matrix = work + (a.bytes + instruction.shape.bytes) // max(batch, 1)

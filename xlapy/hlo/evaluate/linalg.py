@@ -103,9 +103,9 @@ def eigh(a: Array, *, lower: bool) -> tuple[Array, Array]:
         order = values.argsort(-1, kind="stable")
         values = np.take_along_axis(values, order, -1) / scale[:, None]
         vectors = np.take_along_axis(vectors, order[:, None, :], -1)
-        is_finite = np.isfinite(given[:, rows, columns]).all(-1)[:, None]
-        results = np.where(is_finite[..., None], vectors, np.nan), np.where(is_finite, values, np.nan)
-    vectors, values = (narrow(result.astype(given.dtype), element_type(a)) for result in results)
+        fault = (given[:, rows, columns] * 0).sum(-1)
+        results = vectors + fault[:, None, None], values + fault[:, None]
+    vectors, values = (narrow(result, element_type(a)) for result in results)
     return vectors.reshape(a.shape), values.reshape(a.shape[:-1])
 
 

@@ -1,7 +1,8 @@
 """Custom calls: those that are ops of ours by another name, those that mean nothing here, and all others.
 
 What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve; `getrf` and
-`syevd` of small matrices are our lu and eigh. Markers of shardings, layouts and memories are their operand.
+`syevd` of small matrices are our lu and eigh, the latter if there are many. Markers of shardings, layouts and memories
+are their operand.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.regions import binary_region
+from xlapy.hlo.rotations import MOST_ROWS
 from xlapy.hlo.shape import Layout, Shape, shape_of_results
 from xlapy.hlo.specialize import DYNAMIC
 from xlapy.hlo.text.backend_config import quoted
@@ -234,20 +236,18 @@ _LARGEST_BLOCK = 64
 def syevd(
     body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
 ) -> Instruction | None:
-    """(vectors, values, info) of small matrices: LAPACK is faster with larger ones. Nothing ever fails."""
+    """(vectors, values, info) of many small matrices. LAPACK is faster with larger ones, and few stay with it, too: it
+    chooses other signs for the vectors. Nothing ever fails."""
     _check_count(operation, operands, 1)
     (a,) = operands
-    rows = a.shape.dims[-1]
-    largest = _LARGEST_TURNED if math.prod(a.shape.dims[:-2]) >= _LEAST_TURNED else _LARGEST_TURNED_ALONE
-    if not a.shape.is_static or not 0 < rows <= largest:
+    if not a.shape.is_static or a.shape.dims[-1] > MOST_ROWS or math.prod(a.shape.dims[:-2]) < _MANY:
         return None
     found = body.add("eigh", a, lower=_flag(config, "uplo", "LU"))
     parts = [body.add("get-tuple-element", found, index=index) for index in range(2)]
     return body.tuple([*parts, body.full(0, Shape.array(S32, a.shape.dims[:-2]))])
 
 
-_LARGEST_TURNED, _LEAST_TURNED = 16, 4  # rows of each of several matrices
-_LARGEST_TURNED_ALONE = 8
+_MANY = 32
 
 
 def _first_zero(body: Body, factors: Instruction, batch: tuple[int, ...], size: int) -> Instruction:
