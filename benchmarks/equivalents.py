@@ -126,3 +126,10 @@ def exponential_of_matrices(xp: Any) -> Function:
         return (vectors * xp.exp(-values)[:, None]) @ xp.swapaxes(vectors, 1, 2)
 
     return function
+
+
+def pseudoinverse_of_matrices(xp: Any) -> Function:
+    def function(a: Any) -> Any:
+        return xp.linalg.pinv(a)
+
+    return function

@@ -577,6 +577,7 @@ LINALG = [
     Example("Cholesky, upper", lambda a: ops.Cholesky(a, lower=False), (POSITIVE,), FACTOR.T.copy()),
     Example("Cholesky, large", ops.Cholesky, (np.eye(70, dtype=np.float32) * 4,), np.eye(70, dtype=np.float32) * 2),
     Example("Eigh", ops.Eigh, (f32([[3, 0], [0, 1]]),), (f32([[0, 1], [1, 0]]), f32([1, 3]))),
+    Example("SVD", ops.SVD, (f32([[0, 2], [0, 0]]),), (f32([[1, 0], [0, 1]]), f32([2, 0]), f32([[0, 1], [1, 0]]))),
     Example(
         "LU",
         ops.LU,

@@ -369,6 +369,7 @@ BROKEN: list[Broken] = [
     ("Sort.B2", lambda b: ops.Sort(b.builder, [b.f32(2)], computation(ops.Lt, INDEX, INDEX))),
     ("sort.dimension-in-range", lambda b: ops.Sort(b.f32(2), dimension=1)),
     ("eigh.known-sizes", lambda b: ops.Eigh(ops.SetDimensionSize(b.f32(3, 3), b.s32(), 0))),
+    ("svd.known-sizes", lambda b: ops.SVD(ops.SetDimensionSize(b.f32(3, 3), b.s32(), 0))),
     ("lu.element-type", lambda b: ops.LU(b.s32(2, 2))),
     ("lu.rank", lambda b: ops.LU(b.f32(2))),
     ("topk.k-in-range", lambda b: ops.TopK(b.f32(2), 3)),

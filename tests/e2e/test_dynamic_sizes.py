@@ -278,6 +278,9 @@ PRODUCTS = {
     "eigenvalues": """
       p = f32[<=9,3,3] parameter(0)
       ROOT r = (f32[<=9,3,3], f32[<=9,3]) eigh(p), lower=true""",
+    "singular values": """
+      p = f32[<=9,3,2] parameter(0)
+      ROOT r = (f32[<=9,3,3], f32[<=9,2], f32[<=9,2,2]) svd(p), full_matrices=true""",
     "systems": """
       b = f32[<=4,<=3] parameter(0)  n = s32[] get-dimension-size(b), dimensions={0}
       i = s32[4,4] iota(), iota_dimension=0  j = s32[4,4] iota(), iota_dimension=1

@@ -217,7 +217,11 @@ def test_long_kernels_of_one_unit_listen() -> None:
 
 
 def test_factors_of_a_large_matrix_listen() -> None:
-    for found in ("(f32[SIZE,SIZE], s32[SIZE], s32[SIZE]) lu", "(f32[SIZE,SIZE], f32[SIZE]) eigh"):
+    for found in (
+        "(f32[SIZE,SIZE], s32[SIZE], s32[SIZE]) lu",
+        "(f32[SIZE,SIZE], f32[SIZE]) eigh",
+        "(f32[SIZE,SIZE], f32[SIZE], f32[SIZE,SIZE]) svd",
+    ):
         text = f"HloModule m ENTRY e {{ x = f32[SIZE,SIZE] parameter(0)  ROOT f = {found}(x) }}"
         for size, listens in [(32, False), (1024, True)]:
             run = xlapy.compile(text.replace("SIZE", str(size)))

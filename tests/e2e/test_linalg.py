@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -118,55 +116,6 @@ def test_eliminations_in_place(batch: int, size: int) -> None:
     builder = xlapy.XlaBuilder("in place")
     executable = xlapy.compile(builder.build(build(builder.parameter(0, xlapy.Shape.of(a)))))
     assert executable.memory_analysis()["temporary_bytes"] == 0
-
-
-TURNED = [((), 1), ((9,), 1), ((40,), 2), ((37,), 3), ((8,), 5), ((9,), 16), ((3,), 16), ((2, 2), 17), ((), 30)]
-
-
-def eigenvalues(x: xlapy.XlaOp, lower: bool = True) -> xlapy.XlaOp:
-    return x.builder.record("eigh", [x], lower=lower)
-
-
-@pytest.mark.parametrize(("batch", "size"), [*TURNED, ((40,), 0), ((0,), 3)], ids=str)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, *NARROW])
-def test_eigenvalues_are_the_evaluator_s_to_the_bit(batch: tuple[int, ...], size: int, dtype: Any) -> None:
-    """Whatever the matrices beside it: of one eigenvalue, of integers, near the ends of the range, with NaN."""
-    a = random((*batch, size, size), np.float64)
-    a = (a + np.swapaxes(a, -1, -2)).reshape(math.prod(batch), size, size)
-    for number in range(len(a)):
-        kind = number % 6
-        scale = {1: float(ml_dtypes.finfo(dtype).max) / 64, 2: float(ml_dtypes.finfo(dtype).smallest_subnormal) * 9}
-        a[number] = np.round(a[number]) if kind == 3 else np.ones((size, size)) if kind == 4 else a[number]
-        a[number] *= scale.get(kind, 1)
-    if a.size and len(a) > 8:
-        a[5, size - 1 :, :1] = np.nan
-    with np.errstate(over="ignore"):
-        given = a.astype(dtype).reshape(*batch, size, size)
-    for lower in (True, False):
-        computation = recorded(partial(eigenvalues, lower=lower), given)
-        found = xlapy.compile(computation, CompileOptions(num_threads=2))(given)
-        for one, other in zip(found, xlapy.evaluate(computation, given), strict=True):
-            np.testing.assert_array_equal(one.astype(np.float64), other.astype(np.float64))
-
-
-@pytest.mark.parametrize(
-    ("dims", "rule"),
-    [("s32[2,2]", "element-type"), ("c64[2,2]", "element-type"), ("f32[2]", "rank"), ("f32[2,3]", "square")],
-)
-def test_what_has_no_eigenvalues(dims: str, rule: str) -> None:
-    with pytest.raises(xlapy.ShapeError, match=rf"\[eigh.{rule}\]"):
-        xlapy.compile(f"HloModule m\nENTRY e {{ a = {dims} parameter(0)\n ROOT r = eigh(a) }}")
-
-
-def test_eigenvalues_do_not_depend_on_the_matrices_beside_them() -> None:
-    a = random((64, 4, 4), np.float32)
-    a = a + np.swapaxes(a, 1, 2)
-    a[::3] = np.diag([1, -0.0, 0, -2])
-    many = xlapy.compile(recorded(eigenvalues, a))(a)
-    few = xlapy.compile(recorded(eigenvalues, a[:1]))
-    for number in range(len(a)):
-        for found, alone in zip(many, few(a[number : number + 1]), strict=True):
-            assert found[number].tobytes() == alone[0].tobytes()
 
 
 def recorded(build: Any, *operands: Array) -> xlapy.XlaComputation:

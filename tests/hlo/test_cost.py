@@ -68,6 +68,15 @@ def test_flops_of_eigenvalues() -> None:
     assert cost["flops"] == 6 * 5 * 3 * (3 * 8) * 2
 
 
+def test_flops_of_singular_values() -> None:
+    """The same of three pairs of columns, which have five rows, after three sums of products."""
+    parts = "(f32[5,5,3], f32[5,3], f32[5,3,3])"
+    cost = cost_analysis(
+        parse(f"ENTRY main {{ a = f32[5,5,3] parameter(0)  ROOT e = {parts} svd(a), full_matrices=false }}")
+    )
+    assert cost["flops"] == 6 * 5 * 3 * (3 * 5 * 2 + (5 + 3) * 8)
+
+
 def test_a_counted_loop_is_counted_per_trip() -> None:
     cost = cost_analysis(parse(LOOP))
     assert cost["transcendentals"] == 8 * 5

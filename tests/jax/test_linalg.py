@@ -256,7 +256,7 @@ def test_small_systems_are_kernels_of_our_own() -> None:
 
 
 @pytest.mark.parametrize("dims", [(40, 3, 3), (5, 8, 4, 4)], ids=str)
-def test_eigenvalues_of_many_small_matrices_are_a_kernel_of_our_own(dims: tuple[int, ...]) -> None:
+def test_eigenvalues_of_many_small_matrices_are_kernels_of_our_own(dims: tuple[int, ...]) -> None:
     """What does not depend on the signs of vectors agrees, derivatives too; so does what is not finite."""
 
     def projected(a: Any) -> Any:
@@ -273,6 +273,27 @@ def test_eigenvalues_of_many_small_matrices_are_a_kernel_of_our_own(dims: tuple[
     assert " eigh(" in text and "custom-call" not in text
     a[3, ..., 1, 1] = np.nan
     agree(projected, a)
+
+
+@pytest.mark.parametrize("dims", [(40, 3, 3), (5, 8, 4, 2), (32, 2, 4)], ids=str)
+def test_singular_values_of_many_small_matrices_are_kernels_of_our_own(dims: tuple[int, ...]) -> None:
+    """Products of their vectors agree, which have no signs: polar factors, and what inverts least squares."""
+
+    def polar(a: Any) -> Any:
+        u, values, vt = jnp.linalg.svd(a, full_matrices=False)
+        return values, u @ vt
+
+    def function(a: Any) -> Any:
+        gradient = jax.grad(lambda a: sum((part**2).sum() for part in (jnp.linalg.svdvals(a), polar(a)[0])))(a)
+        full = jnp.linalg.svd(a)[1]
+        return polar(a), full, jnp.linalg.pinv(a), jnp.linalg.matrix_rank(a), jnp.linalg.norm(a, 2, (-2, -1)), gradient
+
+    a = matrices(np.float64, *dims)
+    agree(function, a)
+    text = xlapy.jax.jit(function).executable(a).hlo_text()
+    assert " svd(" in text and "custom-call" not in text
+    a[3, ..., 1, 1] = np.nan
+    agree(polar, a)
 
 
 @pytest.mark.parametrize(

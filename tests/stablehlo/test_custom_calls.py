@@ -176,6 +176,35 @@ def test_syevd_of_many_small_matrices_is_eigh(letter: str, dtype: str, lower: bo
     assert abs(whole @ vectors - vectors * values[:, None]).max() <= most
 
 
+@pytest.mark.parametrize(("letter", "dtype"), [("s", "f4"), ("d", "f8")])
+@pytest.mark.parametrize("mode", "ASN")
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (5, 2), (2, 5)])
+def test_gesdd_of_many_small_matrices_is_svd(rows: int, columns: int, mode: str, letter: str, dtype: str) -> None:
+    """Without vectors, their places are zero; nothing is said of what is left of the operand."""
+    least, type = min(rows, columns), f"f{8 * int(dtype[1])}"
+    outer, inner = (rows, columns) if mode == "A" else (least, least)
+    dims = [(rows, columns), (least,), (rows, outer), (inner, columns)]
+    parts = [f"tensor<40x{'x'.join(map(str, each))}x{type}>" for each in dims]
+    config = f"mhlo.backend_config = {{mode = {ord(mode)} : ui8}}"
+    module = stablehlo.parse(
+        call(f"lapack_{letter}gesdd_ffi", config, parts[0], f"({', '.join(parts)}, tensor<40xi32>)")
+    )
+    assert ("svd" in opcodes(module)) and "custom-call" not in opcodes(module)
+    a = np.random.default_rng(2).normal(size=(40, rows, columns)).astype(dtype)
+    a[5] = 0
+    _, values, u, vt, info = xlapy.compile(module)(a)
+    most = 64 * np.finfo(dtype).eps
+    assert not info.any() and abs(values - np.linalg.svd(a, compute_uv=False)).max() <= most
+    if mode == "N":
+        assert not u.any() and not vt.any()
+        return
+    product = (u[:, :, :least] * values[:, None]) @ vt[:, :least]
+    assert abs(product - a).max() <= most
+    for basis in (np.swapaxes(u, 1, 2), vt):
+        unit = basis @ np.swapaxes(basis, 1, 2)
+        assert abs(unit - np.eye(unit.shape[1])).max() <= most
+
+
 @pytest.mark.parametrize("dims", ["31x5x5", "40x17x17", "5x5"])
 def test_syevd_of_others_stays_lapack_s(dims: str) -> None:
     matrices, batch = f"tensor<{dims}xf32>", dims.split("x")[:-2]

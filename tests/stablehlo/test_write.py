@@ -155,17 +155,14 @@ def test_factors_with_pivots() -> None:
     )
 
 
-@pytest.mark.parametrize("lower", ["true", "false"])
-def test_eigenvalues(lower: str) -> None:
+@pytest.mark.parametrize("flag", ["true", "false"])
+def test_eigenvalues_and_singular_values(flag: str) -> None:
     matrices = np.random.default_rng(0).normal(size=(2, 3, 3)).astype(np.float32)
-    rewritten(
-        f"""HloModule m
-        ENTRY e {{
-          p = f32[2,3,3] parameter(0)
-          ROOT f = (f32[2,3,3], f32[2,3]) eigh(p), lower={lower}
-        }}""",
-        matrices,
-    )
+    for op in (
+        f"(f32[2,3,3], f32[2,3]) eigh(p), lower={flag}",
+        f"(f32[2,3,3], f32[2,3], f32[2,3,3]) svd(p), full_matrices={flag}",
+    ):
+        rewritten(f"HloModule m\nENTRY e {{ p = f32[2,3,3] parameter(0)  ROOT f = {op} }}", matrices)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -179,6 +179,15 @@ def _eigh(instruction: Instruction) -> Cost:
     return Cost(flops=6 * a.shape.size * max(rows - 1, 0) / 2 * 16)
 
 
+@ARITHMETIC.register("svd")
+def _svd(instruction: Instruction) -> Cost:
+    """Six sweeps over pairs of columns: three sums of products of these, and rotations of them and of vectors."""
+    *batch, rows, columns = instruction.operands[0].shape.dims
+    less, more = sorted((rows, columns))
+    pairs = math.prod(batch) * less * max(less - 1, 0) / 2
+    return Cost(flops=6 * pairs * (6 * more + 8 * (more + less)))
+
+
 @ARITHMETIC.register("lu")
 def _lu(instruction: Instruction) -> Cost:
     """The smaller side of a matrix is eliminated from all that is left: two thirds of the cube, if it is square."""

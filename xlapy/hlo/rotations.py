@@ -1,8 +1,8 @@
-"""How Jacobi's method finds eigenvalues, so that the evaluator and native code come to the same bits.
+"""How Jacobi's methods find eigenvalues and singular values, so that evaluator and native code come to the same bits.
 
-Sweeps go through all pairs of rows. Where the element in which a pair meets is not small beside those of the diagonal,
-a rotation makes it zero. Matrices whose largest element is near the end of a type's range are scaled before, and
-eigenvalues back behind, by powers of two.
+Sweeps go through all pairs of columns. Of a symmetric matrix, a rotation makes the element zero in which a pair meets,
+if that is not small beside those of the diagonal. Of others it makes the pair orthogonal, if it is not so. Matrices are
+scaled by powers of two before, and what is found is scaled back.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ Array = np.ndarray[Any, Any]
 MOST_SWEEPS = 50
 """Each squares what is left, about: six suffice for 16 rows of f64."""
 
-
 MOST_ROWS = 16
-"""Of matrices whose pairs of rows are turned one after the other. Larger ones have many more, and better ways."""
+"""Of matrices whose pairs are turned one after the other. Larger ones have many more, and better ways."""
 
 
 class Rotations(NamedTuple):
     """What depends on the type of the numbers."""
 
     small: float  # of what is beside the diagonal, as a share of the larger one of the two that are on it
-    large: float  # the largest element of a matrix that is not scaled
-    little: float  # and the least
-    down: float  # by what a large one is scaled
-    up: float  # and a little one
+    small_cosine: float  # between columns, for each row: that much is left by rounding
+    lost: float  # the norm of a column that says nothing, beside the rounding of the others
+    least: float  # the least normal number
+    most_squared: float  # of what is squared: beside the square of more than that, 1 says nothing
 
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> Rotations:
         info = np.finfo(dtype)
-        range = int(info.maxexp)
-        return cls(float(info.eps) / 4, 2.0 ** (range - 16), 2.0 ** -(range // 2), 2.0**-32, 2.0 ** (range // 2))
+        eps, half = float(info.eps), int(info.maxexp) // 2
+        return cls(eps / 4, eps, 2.0 ** (8 - half), float(info.smallest_normal), 2.0 ** (half - 1))
 
-    def scale(self, largest: Array) -> Array:
-        """By what matrices are scaled, of these largest elements."""
-        scale = np.where(largest > self.large, self.down, np.where(largest < self.little, self.up, 1.0))
-        return scale.astype(largest.dtype)
+
+def scales(largest: Array) -> Array:
+    """Powers of two by which matrices are scaled, of these largest elements: to less than 2, and 1 at least."""
+    bits = largest.view(f"u{largest.itemsize}")
+    power = (bits & np.array(np.inf, largest.dtype).view(bits.dtype)).view(largest.dtype)
+    least = largest.dtype.type(Rotations.of(largest.dtype).least)
+    return np.asarray(largest.dtype.type(1) / np.maximum(power, least))

@@ -12,7 +12,7 @@ import scipy.linalg
 
 from xlapy.hlo.attributes import FftType, Transpose
 from xlapy.hlo.evaluate.fft import fft
-from xlapy.hlo.evaluate.linalg import cholesky, eigh, lu, triangular_solve
+from xlapy.hlo.evaluate.linalg import cholesky, lu, triangular_solve
 
 Array = np.ndarray[Any, Any]
 
@@ -65,47 +65,6 @@ def test_pivots_of_equals_of_nans_and_of_nothing() -> None:
     assert pivots[:, 0].tolist() == [0, 0, 2, 0, 0]
     factors, pivots, order = lu(np.zeros((2, 0, 3), np.float32))
     assert (factors.shape, pivots.shape, order.shape) == ((2, 0, 3), (2, 0), (2, 0))
-
-
-SYMMETRIC = {
-    "any": lambda a: a,
-    "integers, some of them equal": np.round,
-    "of one eigenvalue that is not zero": lambda a: a[:, :1] * np.swapaxes(a[:, :1], 1, 2),
-    "near the end of the range": lambda a: a * 2.0**124,
-    "below it": lambda a: a * 2.0**-140,
-    "graded": lambda a: a * 10.0 ** -np.add.outer(*[np.arange(a.shape[-1])] * 2),
-    "diagonal": lambda a: a * np.eye(a.shape[-1]),
-}
-
-
-@pytest.mark.parametrize("kind", SYMMETRIC)
-@pytest.mark.parametrize("size", [1, 2, 3, 8, 20])
-def test_eigenvalues_are_those_of_lapack(size: int, kind: str) -> None:
-    """Either triangle says it all, and vectors are orthonormal to a few units of the last place."""
-    a = np.random.default_rng(size).normal(size=(10, size, size))
-    a = SYMMETRIC[kind](a + np.swapaxes(a, 1, 2)).astype(np.float32)
-    wide = a.astype(np.float64)
-    eps, most = np.finfo(np.float32).eps, np.maximum(abs(wide).max((1, 2)), 2.0**-126)[:, None]
-    for lower in (True, False):
-        triangle = np.tri(size, dtype=bool) if lower else np.tri(size, dtype=bool).T
-        vectors, values = eigh(np.where(triangle, a, np.float32(np.nan)), lower=lower)
-        assert vectors.dtype == values.dtype == np.float32
-        assert (np.diff(values, axis=1) >= 0).all()
-        vectors, values = vectors.astype(np.float64), values.astype(np.float64)
-        assert abs((values - np.linalg.eigvalsh(wide)) / most).max() <= 32 * eps
-        assert abs((wide @ vectors - vectors * values[:, None]) / most[:, None]).max() <= 32 * eps
-        assert abs(np.swapaxes(vectors, 1, 2) @ vectors - np.eye(size)).max() <= 8 * eps
-
-
-def test_eigenvalues_of_what_is_not_finite_and_of_nothing() -> None:
-    a = np.broadcast_to(np.diag([3.0, 1, 2]), (4, 3, 3)).copy()
-    a[1, 2, 0], a[2, 1, 1], a[3, 0, 2] = np.nan, np.inf, np.nan
-    vectors, values = eigh(a, lower=True)
-    assert np.isnan(vectors).all((1, 2)).tolist() == np.isnan(values).all(1).tolist() == [False, True, True, False]
-    np.testing.assert_array_equal(values[[0, 3]], [[1, 2, 3]] * 2)
-    for dims in ((0, 3, 3), (2, 0, 0)):
-        vectors, values = eigh(np.zeros(dims), lower=False)
-        assert (vectors.shape, values.shape) == (dims, dims[:-1])
 
 
 @pytest.mark.parametrize("transpose", Transpose)

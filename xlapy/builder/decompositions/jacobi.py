@@ -103,15 +103,20 @@ def _eigen_rotation(pairs: _Pairs, a: XlaOp, vectors: XlaOp) -> tuple[XlaOp, Xla
     return pairs.turned(pairs.turned(a, 1), 2), pairs.turned(vectors, 1)
 
 
-@op_function()
+@op_function("svd")
 def SVD(a: Operand, max_iter: int = 100, epsilon: float = 1e-6) -> tuple[XlaOp, XlaOp, XlaOp]:
     """Singular values d, descending, with u and v of orthonormal columns: (u, d, v) with a = u d vH.
 
     One-sided Jacobi: columns are rotated until the cosine of any two is at most `epsilon`, in at most `max_iter`
-    sweeps. There are as many columns as the smaller dimension of `a` says."""
+    sweeps. There are as many columns as the smaller dimension of `a` says. Small real matrices have an op of their own,
+    which goes on until nothing is left that counts."""
     matrix, batch = in_matrices(a)
     _, rows, columns = matrix.shape.dims
     limits = as_int(max_iter, "max_iter"), as_number(epsilon, "epsilon")
+    if max(rows, columns) <= MOST_ROWS and not matrix.shape.type.is_complex:
+        found = matrix.builder.record("svd", [matrix], full_matrices=False)
+        u, d, vt = (GetTupleElement(found, index) for index in range(3))
+        return unbatched(u, batch), unbatched(d, batch), unbatched(Transpose(vt, (0, 2, 1)), batch)
     if rows >= columns:
         u, d, v = _svd_of_tall(matrix, *limits)
     else:

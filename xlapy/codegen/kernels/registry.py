@@ -83,7 +83,7 @@ def _with_functions(kernel: Kernel, functions: tuple[Computation, ...], situatio
     )
 
 
-HAVE_SCRATCH = frozenset({"eigh", "sort", "topk"})
+HAVE_SCRATCH = frozenset({"eigh", "sort", "svd", "topk"})
 """Ops whose kernels may want memory besides operands and results."""
 
 LIBRARY_SCRATCH: dict[str, Callable[[Instruction, Target], int]] = {

@@ -1,8 +1,7 @@
-"""Triangular factors and triangular systems, a column or a row at a time; eigenvalues by rotations."""
+"""Triangular factors and triangular systems, a column or a row at a time."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from xlapy.hlo.attributes import Transpose
 from xlapy.hlo.evaluate.base import evaluator
 from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
-from xlapy.hlo.rotations import MOST_SWEEPS, Rotations
 
 
 @evaluator("cholesky")
@@ -81,55 +79,6 @@ def _largest(column: Array, first: int) -> int:
         if sizes[row] > sizes[best]:
             best = row
     return best
-
-
-@evaluator("eigh")
-def eigh(a: Array, *, lower: bool) -> tuple[Array, Array]:
-    size = a.shape[-1]
-    given = widen(a).reshape(math.prod(a.shape[:-2]), size, size)
-    triangle = np.tri(size, dtype=bool) if lower else np.tri(size, dtype=bool).T
-    rows, columns = np.nonzero(triangle)
-    matrices, vectors = np.zeros_like(given), np.zeros_like(given)
-    matrices[:, rows, columns] = matrices[:, columns, rows] = given[:, rows, columns]
-    vectors[:] = np.eye(size)
-    with np.errstate(all="ignore"):
-        scale = Rotations.of(given.dtype).scale(np.fmax.reduce(abs(matrices), (1, 2), initial=0))
-        matrices *= scale[:, None, None]
-        for _ in range(MOST_SWEEPS):
-            turned = [_turn(matrices, vectors, *pair) for pair in itertools.combinations(range(size), 2)]
-            if not any(turned):
-                break
-        values = np.diagonal(matrices, axis1=1, axis2=2)
-        order = values.argsort(-1, kind="stable")
-        values = np.take_along_axis(values, order, -1) / scale[:, None]
-        vectors = np.take_along_axis(vectors, order[:, None, :], -1)
-        fault = (given[:, rows, columns] * 0).sum(-1)
-        results = vectors + fault[:, None, None], values + fault[:, None]
-    vectors, values = (narrow(result, element_type(a)) for result in results)
-    return vectors.reshape(a.shape), values.reshape(a.shape[:-1])
-
-
-def _turn(matrices: Array, vectors: Array, p: int, q: int) -> bool:
-    """Turns rows and columns `p` and `q` of matrices, where these meet in what is not small, so that it is zero; and
-    those columns of `vectors`. Says whether there is any such matrix."""
-    first, second, between = matrices[:, p, p], matrices[:, q, q], matrices[:, p, q]
-    chosen = np.flatnonzero(abs(between) > Rotations.of(matrices.dtype).small * np.maximum(abs(first), abs(second)))
-    first, second, between = first[chosen], second[chosen], between[chosen]
-    ratio = (second - first) / (between + between)
-    one = matrices.dtype.type(1)
-    tangent = np.copysign(one, ratio) / (abs(ratio) + np.sqrt(ratio * ratio + one))
-    cosine = one / np.sqrt(tangent * tangent + one)
-    sine = tangent * cosine
-    rest = sine / (one + cosine)
-    for each in (matrices, vectors):
-        one_side, other_side = each[chosen, :, p], each[chosen, :, q]
-        s, r = sine[:, None], rest[:, None]
-        each[chosen, :, p] = one_side - s * (other_side + r * one_side)
-        each[chosen, :, q] = other_side + s * (one_side - r * other_side)
-    matrices[chosen, p], matrices[chosen, q] = matrices[chosen, :, p], matrices[chosen, :, q]
-    matrices[chosen, p, q] = matrices[chosen, q, p] = 0
-    matrices[chosen, p, p], matrices[chosen, q, q] = first - tangent * between, second + tangent * between
-    return bool(chosen.size)
 
 
 @evaluator("triangular-solve")

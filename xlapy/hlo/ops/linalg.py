@@ -47,16 +47,11 @@ def eigh(a: Shape, *, lower: bool = True) -> Shape:
     square: the two minor dimensions are equal.
     known-sizes: so many rows are there at run time.
     """
-    if a.element_type not in FLOAT:
-        raise ShapeError("element-type", f"{a} is not an array of floats")
+    _check_real(a)
     _check_rank(a)
     _check_square(a)
-    minor = (a.rank - 2, a.rank - 1)
-    if any(a.is_dynamic_dim(dim) for dim in minor):
-        raise ShapeError("known-sizes", f"the matrices of {a} have a size that is known at run time only")
-    vectors = a.without_layout()
-    is_dynamic = [a.is_dynamic_dim(dim) for dim in range(a.rank - 1)]
-    return Shape.tuple([vectors, vectors.with_dims(a.dims[:-1], is_dynamic)])
+    _check_known(a)
+    return Shape.tuple([_of_matrices(a, a.dims[-2:]), _of_matrices(a, a.dims[-1:])])
 
 
 @op("lu", traits=PURE, title="LU")
@@ -80,6 +75,29 @@ def lu(a: Shape) -> Shape:
     pivots = numbers.with_dims((*a.dims[:rows], steps), [*is_dynamic[:rows], is_dynamic[rows] or is_dynamic[columns]])
     permutation = numbers.with_dims(a.dims[:columns], is_dynamic[:columns])
     return Shape.tuple([a.without_layout(), pivots, permutation])
+
+
+@op("svd", traits=PURE, title="SVD")
+def svd(a: Shape, *, full_matrices: bool = True) -> Shape:
+    """Singular values s and vectors of matrices: u, s and vt with a = u s vt.
+
+    Values descend. Columns of u are orthonormal, and so are rows of vt; their signs, and the vectors of values that are
+    equal or zero, are whatever Jacobi's rotations come to. There are as many as the smaller side of a matrix is long,
+    with `full_matrices` as many as make u and vt square. Where not all of a matrix is finite, all of its results are
+    NaN.
+    An op of xlapy: HLO as XLA reads it has no such op.
+
+    element-type: the elements are floats.
+    rank: the operand has at least two dimensions.
+    known-sizes: so many rows and columns are there at run time.
+    """
+    _check_real(a)
+    _check_rank(a)
+    _check_known(a)
+    rows, columns = a.dims[-2:]
+    least = min(rows, columns)
+    u, vt = ((rows, rows), (columns, columns)) if full_matrices else ((rows, least), (least, columns))
+    return Shape.tuple([_of_matrices(a, dims) for dims in (u, (least,), vt)])
 
 
 @op("triangular-solve", traits=PURE)
@@ -136,6 +154,23 @@ def _bounded(shape: Shape, dims: Sequence[int]) -> Shape:
 def _check_type(shape: Shape) -> None:
     if shape.element_type not in INEXACT:
         raise ShapeError("element-type", f"{shape} is not an array of floats or complex numbers")
+
+
+def _check_real(shape: Shape) -> None:
+    if shape.element_type not in FLOAT:
+        raise ShapeError("element-type", f"{shape} is not an array of floats")
+
+
+def _check_known(shape: Shape) -> None:
+    if any(shape.is_dynamic_dim(dim) for dim in (shape.rank - 2, shape.rank - 1)):
+        raise ShapeError("known-sizes", f"the matrices of {shape} have a size that is known at run time only")
+
+
+def _of_matrices(shape: Shape, dims: Sequence[int]) -> Shape:
+    """Of each matrix, something of these dimensions."""
+    batch = shape.rank - 2
+    is_dynamic = [shape.is_dynamic_dim(dim) for dim in range(batch)]
+    return shape.without_layout().with_dims((*shape.dims[:batch], *dims), [*is_dynamic, *[False] * len(dims)])
 
 
 def _check_rank(shape: Shape) -> None:

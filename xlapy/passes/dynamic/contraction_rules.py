@@ -1,4 +1,4 @@
-"""Run-time sizes of matrices and spectra: dot, cholesky, eigh, lu, triangular-solve, fft."""
+"""Run-time sizes of matrices and spectra: dot, cholesky, eigh, lu, svd, triangular-solve, fft."""
 
 from __future__ import annotations
 
@@ -35,13 +35,17 @@ def cholesky(padding: Padding, instruction: Instruction) -> None:
     padding.enter_array(instruction, result, {**sizes, rank - 2: size, rank - 1: size})
 
 
-@RULES.register("eigh")
-def eigh(padding: Padding, instruction: Instruction) -> None:
+@RULES.register("eigh", "svd")
+def of_known_sizes(padding: Padding, instruction: Instruction) -> None:
     """Only the number of matrices may be one of run time, and each is by itself."""
     (a,) = instruction.operands
     result = padding.same(instruction, [padding.copy(a)])
     sizes = {dim: size for dim, size in padding.array_sizes(a).items() if size is not None}
-    padding.enter(instruction, result, {((leaf,), dim): size for leaf in range(2) for dim, size in sizes.items()})
+    padding.enter(
+        instruction,
+        result,
+        {((leaf,), dim): size for leaf in range(len(result.shape.parts)) for dim, size in sizes.items()},
+    )
 
 
 @RULES.register("lu")

@@ -15,7 +15,7 @@ from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
-OPS_ON_MATRICES = frozenset({"cholesky", "eigh", "lu", "triangular-solve"})
+OPS_ON_MATRICES = frozenset({"cholesky", "eigh", "lu", "svd", "triangular-solve"})
 
 
 @dataclass

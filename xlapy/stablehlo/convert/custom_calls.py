@@ -240,11 +240,34 @@ def syevd(
     chooses other signs for the vectors. Nothing ever fails."""
     _check_count(operation, operands, 1)
     (a,) = operands
-    if not a.shape.is_static or a.shape.dims[-1] > MOST_ROWS or math.prod(a.shape.dims[:-2]) < _MANY:
+    if not _are_many_and_small(a.shape):
         return None
     found = body.add("eigh", a, lower=_flag(config, "uplo", "LU"))
     parts = [body.add("get-tuple-element", found, index=index) for index in range(2)]
     return body.tuple([*parts, body.full(0, Shape.array(S32, a.shape.dims[:-2]))])
+
+
+@KNOWN.register("lapack_sgesdd_ffi", "lapack_dgesdd_ffi")
+def gesdd(
+    body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
+) -> Instruction | None:
+    """(what is left of the operand, values, u, vt, info), of many small matrices as `syevd`. Without vectors, their
+    places are zero."""
+    _check_count(operation, operands, 1)
+    (a,) = operands
+    if not _are_many_and_small(a.shape):
+        return None
+    is_full = _choice(config, "mode", {ord("A"): True, ord("S"): False, ord("N"): None})
+    found = body.add("svd", a, full_matrices=bool(is_full))
+    u, values, vt = (body.add("get-tuple-element", found, index=index) for index in range(3))
+    if is_full is None:
+        u, vt = (body.full(0, shape.without_layout()) for shape in operation.result_types[2:4])
+    return body.tuple([a, values, u, vt, body.full(0, Shape.array(S32, a.shape.dims[:-2]))])
+
+
+def _are_many_and_small(matrices: Shape) -> bool:
+    *batch, rows, columns = matrices.dims
+    return matrices.is_static and max(rows, columns) <= MOST_ROWS and math.prod(batch) >= _MANY
 
 
 _MANY = 32

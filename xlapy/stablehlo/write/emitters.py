@@ -385,10 +385,10 @@ def cholesky(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one("stablehlo.cholesky", i, operands, _flags(i, "lower"))
 
 
-@emits("eigh")
-def eigh(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    lower = str(i.attributes["lower"]).lower()
-    return _own_parts(w, i, operands, {"backend_config": f"{{lower = {lower}}}", "api_version": "4 : i32"})
+@emits("eigh", "svd")
+def own_flag(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    ((name, text),) = _flags(i, *i.attributes).items()
+    return _own_parts(w, i, operands, {"backend_config": f"{{{name} = {text}}}", "api_version": "4 : i32"})
 
 
 @emits("lu")

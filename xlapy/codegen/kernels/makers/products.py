@@ -9,10 +9,12 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
-from xlapy.codegen.kernels.eigh import emit_eigh, plan_eigh
+from xlapy.codegen.kernels.eigh import emit_eigh
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.lu import emit_lu, plan_lu
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.rotations import plan_rotations
+from xlapy.codegen.kernels.svd import emit_svd
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.codegen.libraries.depthwise_gradient import call_of_depthwise_gradient
 from xlapy.codegen.libraries.depthwise_planes import call_of_depthwise_planes
@@ -78,12 +80,13 @@ def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
     return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
 
 
-@KERNELS.register("eigh")
-def _eigh(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_eigh(instruction, situation.target)
+@KERNELS.register("eigh", "svd")
+def _rotations(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_rotations(instruction, situation.target)
+    emit = emit_eigh if instruction.opcode == "eigh" else emit_svd
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_eigh(k, plan, arrays[0], outputs, begin, end)
+        emit(k, plan, arrays[0], outputs, begin, end, **instruction.attributes)
 
     return Kernel(
         plan.units,

@@ -1,0 +1,102 @@
+"""Native eigenvalues and singular values, which are the evaluator's to the bit, in lanes and one by one."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xlapy
+from tests.e2e.test_linalg import NARROW, random, recorded
+from xlapy import CompileOptions
+
+Array = np.ndarray[Any, Any]
+
+BATCHES = [((), 1, 1), ((9,), 1, 1), ((40,), 2, 2), ((37,), 3, 3), ((8,), 5, 5), ((9,), 16, 16), ((3,), 16, 16)]
+LARGE = [((2, 2), 17, 17), ((), 30, 30)]
+OBLONG = [((33,), 3, 5), ((16,), 5, 2), ((3,), 1, 7), ((8,), 16, 4), ((2,), 20, 3), ((2,), 3, 20)]
+EMPTY = [((40,), 0, 0), ((0,), 3, 3)]
+
+
+def eigenvalues(x: xlapy.XlaOp, lower: bool = True) -> xlapy.XlaOp:
+    return x.builder.record("eigh", [x], lower=lower)
+
+
+def singular_values(x: xlapy.XlaOp, full: bool = True) -> xlapy.XlaOp:
+    return x.builder.record("svd", [x], full_matrices=full)
+
+
+def difficult(dtype: Any, batch: tuple[int, ...], rows: int, columns: int) -> Array:
+    """Of integers, of one value, near the ends of the range, with columns of all sizes, with NaN, in turns."""
+    numbers = ml_dtypes.finfo(dtype)
+    a = random((math.prod(batch), rows, columns), np.float64)
+    for number, matrix in enumerate(a):
+        kind = number % 7
+        matrix *= {1: float(numbers.max) / 64, 2: float(numbers.smallest_subnormal) * 9}.get(kind, 1)
+        if kind == 3:
+            matrix[:] = np.round(matrix)
+        elif kind == 4:
+            matrix[:] = 1
+        elif kind == 5:
+            matrix *= 10.0 ** -np.arange(columns)
+    if a.size and len(a) > 8:
+        a[6, rows - 1 :, :1] = np.nan
+    with np.errstate(over="ignore"):
+        return a.astype(dtype).reshape(*batch, rows, columns)
+
+
+def check_bits(build: Any, a: Array) -> None:
+    computation = recorded(build, a)
+    found = xlapy.compile(computation, CompileOptions(num_threads=2))(a)
+    for one, other in zip(found, xlapy.evaluate(computation, a), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one.astype(np.float64), other.astype(np.float64))
+
+
+@pytest.mark.parametrize(("batch", "rows", "columns"), [*BATCHES, *LARGE, *EMPTY], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, *NARROW])
+def test_eigenvalues_are_the_evaluator_s(batch: tuple[int, ...], rows: int, columns: int, dtype: Any) -> None:
+    a = difficult(dtype, batch, rows, columns)
+    for lower in (True, False):
+        check_bits(partial(eigenvalues, lower=lower), a)
+
+
+@pytest.mark.parametrize(("batch", "rows", "columns"), [*BATCHES, *LARGE, *OBLONG, *EMPTY, ((9,), 3, 0)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, *NARROW])
+def test_singular_values_are_the_evaluator_s(batch: tuple[int, ...], rows: int, columns: int, dtype: Any) -> None:
+    a = difficult(dtype, batch, rows, columns)
+    for full in (True, False):
+        check_bits(partial(singular_values, full=full), a)
+
+
+@pytest.mark.parametrize(
+    ("dims", "op", "rule"),
+    [
+        ("s32[2,2]", "eigh", "element-type"),
+        ("c64[2,2]", "eigh", "element-type"),
+        ("f32[2]", "eigh", "rank"),
+        ("f32[2,3]", "eigh", "square"),
+        ("c128[2,3]", "svd", "element-type"),
+        ("f32[]", "svd", "rank"),
+        ("f32[3,<=2]", "svd", "known-sizes"),
+    ],
+)
+def test_what_cannot_be_taken_apart(dims: str, op: str, rule: str) -> None:
+    with pytest.raises(xlapy.ShapeError, match=rf"\[{op}.{rule}\]"):
+        xlapy.compile(f"HloModule m\nENTRY e {{ a = {dims} parameter(0)\n ROOT r = {op}(a) }}")
+
+
+@pytest.mark.parametrize("build", [eigenvalues, singular_values])
+def test_nothing_depends_on_the_matrices_beside_it(build: Any) -> None:
+    a = random((64, 4, 4), np.float32)
+    a = a + np.swapaxes(a, 1, 2)
+    a[::3] = np.diag([1, -0.0, 0, -2])
+    many = xlapy.compile(recorded(build, a))(a)
+    one = xlapy.compile(recorded(build, a[:1]))
+    for number in range(len(a)):
+        for found, alone in zip(many, one(a[number : number + 1]), strict=True):
+            assert found[number].tobytes() == alone[0].tobytes()
