@@ -19,7 +19,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1, 2, 3, 8, 20])
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 12])
 def test_eigenvalues_are_those_of_lapack(size: int, kind: str) -> None:
     """Either triangle says it all, and vectors are orthonormal to a few units of the last place."""
     a = np.random.default_rng(size).normal(size=(10, size, size))
@@ -49,7 +49,7 @@ def test_eigenvalues_of_what_is_not_finite_and_of_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dims", [(1, 1), (3, 3), (5, 3), (3, 5), (8, 8), (2, 20), (20, 20)], ids=str)
+@pytest.mark.parametrize("dims", [(1, 1), (3, 3), (5, 3), (3, 5), (8, 8), (2, 20), (12, 12)], ids=str)
 def test_singular_values_are_those_of_lapack(dims: tuple[int, int], kind: str) -> None:
     """Vectors are orthonormal where there is nothing that they come from, too."""
     size, least = max(dims), min(dims)
