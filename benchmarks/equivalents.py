@@ -120,6 +120,13 @@ def determinant_of_matrices(xp: Any) -> Function:
     return function
 
 
+def orthogonal_factor_of_matrices(xp: Any) -> Function:
+    def function(a: Any) -> Any:
+        return xp.linalg.qr(a)[0]
+
+    return function
+
+
 def exponential_of_matrices(xp: Any) -> Function:
     def function(a: Any) -> Any:
         values, vectors = xp.linalg.eigh(a)

@@ -72,8 +72,6 @@ from xlapy.builder.decompositions import (
     QR,
     SVD,
     Eigh,
-    ProductOfElementaryHouseholderReflectors,
-    QrDecomposition,
 )
 from xlapy.builder.elementwise import (
     Abs,
@@ -162,6 +160,8 @@ from xlapy.builder.linalg import (
     LU,
     Cholesky,
     Fft,
+    ProductOfElementaryHouseholderReflectors,
+    QrDecomposition,
     TriangularSolve,
 )
 from xlapy.builder.normalization import (

@@ -131,6 +131,7 @@ WORKLOADS = [
     _of_many("solve", lambda a, b: jnp.linalg.solve(a, b[..., None])[..., 0], regular_systems),
     _of_many("inverse", jnp.linalg.inv, regular_matrices),
     _of_many("determinant", jnp.linalg.det, regular_matrices),
+    _of_many("orthogonal_factor", lambda a: jnp.linalg.qr(a)[0], regular_matrices),
     _of_many("exponential", equivalents.exponential_of_matrices(jnp), symmetric_matrices),
     _of_many("pseudoinverse", jnp.linalg.pinv, regular_matrices),
     Workload("transforms", "inverse_of_3x3", inverse_of_3x3, positive_matrices, SMALLEST, tolerance=16),

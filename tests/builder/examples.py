@@ -577,6 +577,13 @@ LINALG = [
     Example("Cholesky, upper", lambda a: ops.Cholesky(a, lower=False), (POSITIVE,), FACTOR.T.copy()),
     Example("Cholesky, large", ops.Cholesky, (np.eye(70, dtype=np.float32) * 4,), np.eye(70, dtype=np.float32) * 2),
     Example("Eigh", ops.Eigh, (f32([[3, 0], [0, 1]]),), (f32([[0, 1], [1, 0]]), f32([1, 3]))),
+    Example("QrDecomposition", ops.QrDecomposition, (f32([[3], [4]]),), (f32([[-5], [0.5]]), f32([1.6]))),
+    Example(
+        "ProductOfElementaryHouseholderReflectors",
+        ops.ProductOfElementaryHouseholderReflectors,
+        (f32([[-5], [0.5]]), f32([1.6])),
+        f32([[-0.6], [-0.8]]),
+    ),
     Example("SVD", ops.SVD, (f32([[0, 2], [0, 0]]),), (f32([[1, 0], [0, 1]]), f32([2, 0]), f32([[0, 1], [1, 0]]))),
     Example(
         "LU",

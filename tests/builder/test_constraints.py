@@ -125,6 +125,8 @@ BATCH_NORMS = {
 
 Broken = tuple[str, Callable[[Bench], Any]]
 
+reflections = ops.ProductOfElementaryHouseholderReflectors
+
 BROKEN: list[Broken] = [
     ("AfterAll.B1", lambda b: ops.AfterAll(b.builder, [b.token, b.f32()])),
     ("AfterAll.some-tokens", lambda b: ops.AfterAll(b.builder, [])),
@@ -370,6 +372,17 @@ BROKEN: list[Broken] = [
     ("sort.dimension-in-range", lambda b: ops.Sort(b.f32(2), dimension=1)),
     ("eigh.known-sizes", lambda b: ops.Eigh(ops.SetDimensionSize(b.f32(3, 3), b.s32(), 0))),
     ("svd.known-sizes", lambda b: ops.SVD(ops.SetDimensionSize(b.f32(3, 3), b.s32(), 0))),
+    ("qr-decomposition.element-type", lambda b: ops.QrDecomposition(b.s32(2, 2))),
+    ("qr-decomposition.rank", lambda b: ops.QrDecomposition(b.f32(2))),
+    ("householder-product.element-type", lambda b: reflections(b.s32(2, 2), b.s32(2))),
+    ("householder-product.same-type", lambda b: reflections(b.f32(2, 2), b.s32(2))),
+    ("householder-product.rank", lambda b: reflections(b.f32(2, 2), b.f32(2, 2))),
+    ("householder-product.rank", lambda b: reflections(b.f32(2), b.f32())),
+    ("householder-product.batch-dims", lambda b: reflections(b.f32(3, 2, 2), b.f32(2, 2))),
+    ("householder-product.sizes", lambda b: reflections(b.f32(2, 3), b.f32(2))),
+    ("householder-product.sizes", lambda b: reflections(b.f32(3, 2), b.f32(3))),
+    ("householder-product.known-sizes", lambda b: reflections(ops.SetDimensionSize(b.f32(3, 2), b.s32(), 0), b.f32(2))),
+    ("householder-product.known-sizes", lambda b: reflections(b.f32(3, 2), ops.SetDimensionSize(b.f32(2), b.s32(), 0))),
     ("lu.element-type", lambda b: ops.LU(b.s32(2, 2))),
     ("lu.rank", lambda b: ops.LU(b.f32(2))),
     ("topk.k-in-range", lambda b: ops.TopK(b.f32(2), 3)),

@@ -275,6 +275,14 @@ PRODUCTS = {
     "factors with pivots of whole rows": """
       p = f32[2,<=3,4] parameter(0)
       ROOT r = (f32[2,<=3,4], s32[2,<=3], s32[2,<=3]) lu(p)""",
+    "reflections": """
+      p = f32[<=2,<=5,<=4] parameter(0)
+      ROOT r = (f32[<=2,<=5,<=4], f32[<=2,<=4]) qr-decomposition(p)""",
+    "products of reflections": """
+      p = f32[<=9,3,2] parameter(0)
+      q = (f32[<=9,3,2], f32[<=9,2]) qr-decomposition(p)
+      a = f32[<=9,3,2] get-tuple-element(q), index=0  t = f32[<=9,2] get-tuple-element(q), index=1
+      ROOT r = f32[<=9,3,2] householder-product(a, t)""",
     "eigenvalues": """
       p = f32[<=9,3,3] parameter(0)
       ROOT r = (f32[<=9,3,3], f32[<=9,3]) eigh(p), lower=true""",

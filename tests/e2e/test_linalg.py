@@ -124,6 +124,50 @@ def recorded(build: Any, *operands: Array) -> xlapy.XlaComputation:
     return builder.build(build(*parameters))
 
 
+def reflected(x: xlapy.XlaOp) -> xlapy.XlaOp:
+    """What is packed, and what it comes to, of all columns and of some."""
+    packed, taus = ops.QrDecomposition(x)
+    rows, columns = x.shape.dims[-2:]
+    rank, steps = x.shape.rank, min(rows, columns)
+    narrow = ops.SliceInDim(packed, 0, steps, 1, rank - 1)
+    some = ops.SliceInDim(taus, 0, steps // 2, 1, rank - 2)
+    products = [ops.ProductOfElementaryHouseholderReflectors(narrow, factors) for factors in (taus, some)]
+    return ops.Tuple(x.builder, [packed, taus, *products])
+
+
+@pytest.mark.parametrize(("batch", "size"), [*ELIMINATED, ((40,), (0, 0)), ((9,), (3, 0)), ((0,), (3, 3))], ids=str)
+def test_reflections(batch: tuple[int, ...], size: tuple[int, int]) -> None:
+    for dtype in (DTYPES[sum(size) % 2 :: 2]) if size != (3, 3) else (*DTYPES, *NARROW):
+        check(reflected, random((*batch, *size), dtype))
+
+
+@pytest.mark.parametrize("batch", [40, 37, 3])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reflections_of_what_is_triangular_and_of_nans(batch: int, dtype: Any) -> None:
+    """Columns that are zero below the diagonal are not reflected; a NaN stays in the matrix that has it."""
+    a = random((batch, 4, 3), dtype)
+    a[0] = np.triu(a[0])
+    a[1] = 0
+    _, taus, *_ = check(reflected, a)
+    if np.dtype(dtype).kind == "f":
+        assert not taus[:2].any()
+    a[1, 3, 1] = np.nan
+    a[2, 0, 0] = np.nan
+    packed, *_ = check(reflected, a)
+    assert np.isnan(packed).any((1, 2)).tolist() == [False, True, True, *[False] * (batch - 3)]
+
+
+@pytest.mark.parametrize(("batch", "size"), [(48, 4), (45, 4), (3, 20)])
+def test_reflections_in_place(batch: int, size: int) -> None:
+    def build(x: xlapy.XlaOp) -> xlapy.XlaOp:
+        return ops.ProductOfElementaryHouseholderReflectors(*ops.QrDecomposition(x * np.float32(2)))
+
+    a = random((batch, size, size), np.float32)
+    check(build, a)
+    memory = xlapy.compile(recorded(build, a)).memory_analysis()
+    assert memory["temporary_bytes"] < a.nbytes
+
+
 SOLVED = [
     ((), 1, 1),
     ((20,), 3, 2),

@@ -68,6 +68,17 @@ def test_flops_of_eigenvalues() -> None:
     assert cost["flops"] == 6 * 5 * 3 * (3 * 8) * 2
 
 
+def test_flops_of_reflections() -> None:
+    """Two products for each element that is left."""
+    left = 5 * 3 + 4 * 2 + 3
+    for text, part in [
+        ("ROOT e = (f32[2,5,3], f32[2,3]) qr-decomposition(a)", left),
+        ("t = f32[2,2] parameter(1)  ROOT e = f32[2,5,3] householder-product(a, t)", left - 3),
+    ]:
+        cost = cost_analysis(parse(f"ENTRY main {{ a = f32[2,5,3] parameter(0)  {text} }}"))
+        assert cost["flops"] == 2 * 2 * 2 * part
+
+
 def test_flops_of_singular_values() -> None:
     """The same of three pairs of columns, which have five rows, after three sums of products."""
     parts = "(f32[5,5,3], f32[5,3], f32[5,3,3])"

@@ -255,6 +255,19 @@ def test_small_systems_are_kernels_of_our_own() -> None:
         assert "reduce(" not in solve.hlo_text()  # nobody asks for `info` but whether it is negative
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_reflections_of_small_matrices_are_kernels_of_our_own(dtype: Any) -> None:
+    def function(*matrices: Any) -> Any:
+        return [
+            [jnp.linalg.qr(a), jnp.linalg.qr(a, mode="r"), jnp.linalg.qr(a, mode="complete"), lax.linalg.qr(a)]
+            for a in matrices
+        ]
+
+    operands = [matrices(dtype, *dims) for dims in ((40, 3, 3), (2, 9, 5), (7, 7), (12, 40, 20), (9, 2, 6))]
+    agree(function, *operands)
+    assert "custom-call" not in xlapy.jax.jit(function).executable(*operands).hlo_text()
+
+
 @pytest.mark.parametrize("dims", [(40, 3, 3), (5, 8, 4, 4)], ids=str)
 def test_eigenvalues_of_many_small_matrices_are_kernels_of_our_own(dims: tuple[int, ...]) -> None:
     """What does not depend on the signs of vectors agrees, derivatives too; so does what is not finite."""
@@ -328,8 +341,8 @@ def test_triangles_are_kernels_of_our_own() -> None:
 def test_a_target_of_the_user_comes_first() -> None:
     options = CompileOptions(custom_calls={"lapack_dgeqrf_ffi": lambda a: (a * 2, a[0])})
     assert (
-        xlapy.jax.jit(lambda a: jnp.linalg.qr(a, mode="raw"), options=options)(np.eye(3))[0].tolist()
-        == (np.eye(3) * 2).tolist()
+        xlapy.jax.jit(lambda a: jnp.linalg.qr(a, mode="raw"), options=options)(np.eye(65))[0].tolist()
+        == (np.eye(65) * 2).tolist()
     )
 
 

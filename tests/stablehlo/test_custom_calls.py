@@ -205,6 +205,48 @@ def test_gesdd_of_many_small_matrices_is_svd(rows: int, columns: int, mode: str,
         assert abs(unit - np.eye(unit.shape[1])).max() <= most
 
 
+@pytest.mark.parametrize("type", ["f32", "f64", "complex<f32>", "complex<f64>"])
+@pytest.mark.parametrize("dims", [(40, 3, 3), (3, 20, 20), (2, 30, 7)], ids=str)
+def test_reflections_of_small_matrices_are_ops(dims: tuple[int, int, int], type: str) -> None:
+    """They are those of LAPACK, and so is their product."""
+    letter, routine, dtype = {
+        "f32": ("s", "or", "f4"), "f64": ("d", "or", "f8"), "complex<f32>": ("c", "un", "c8"),
+        "complex<f64>": ("z", "un", "c16"),
+    }[type]  # fmt: skip
+    batch, rows, columns = dims
+    matrices, taus = f"tensor<{batch}x{rows}x{columns}x{type}>", f"tensor<{batch}x{columns}x{type}>"
+    text = f"""
+    func.func @main(%a: {matrices}) -> ({matrices}, {taus}, {matrices}) {{
+      %0:2 = stablehlo.custom_call @lapack_{letter}geqrf_ffi(%a) {{mhlo.backend_config = {{}}}} :
+        ({matrices}) -> ({matrices}, {taus})
+      %1 = stablehlo.custom_call @lapack_{letter}{routine}gqr_ffi(%0#0, %0#1) {{mhlo.backend_config = {{}}}} :
+        ({matrices}, {taus}) -> {matrices}
+      return %0#0, %0#1, %1 : {matrices}, {taus}, {matrices}
+    }}"""
+    module = stablehlo.parse(text)
+    assert "qr-decomposition" in opcodes(module) and "custom-call" not in opcodes(module)
+    generator = np.random.default_rng(2)
+    a = generator.normal(size=dims) + (1j * generator.normal(size=dims) if dtype[0] == "c" else 0)
+    for matrix, *found in zip(a.astype(dtype), *xlapy.compile(module)(a.astype(dtype)), strict=True):
+        (packed, factors), _ = scipy.linalg.qr(matrix, mode="raw")
+        for one, other in zip(found, (packed, factors, scipy.linalg.qr(matrix, mode="economic")[0]), strict=True):
+            assert abs(one - other).max() <= 256 * np.finfo(dtype).eps
+
+
+def test_reflections_of_large_matrices_stay_lapack_s() -> None:
+    matrices = "tensor<65x3xf32>"
+    assert "custom-call" in opcodes(
+        stablehlo.parse(call("lapack_sgeqrf_ffi", "", matrices, f"({matrices}, tensor<3xf32>)"))
+    )
+    text = f"""
+    func.func @main(%a: {matrices}, %t: tensor<3xf32>) -> {matrices} {{
+      %1 = stablehlo.custom_call @lapack_sorgqr_ffi(%a, %t) {{mhlo.backend_config = {{}}}} :
+        ({matrices}, tensor<3xf32>) -> {matrices}
+      return %1 : {matrices}
+    }}"""
+    assert "custom-call" in opcodes(stablehlo.parse(text))
+
+
 @pytest.mark.parametrize("dims", ["31x5x5", "40x17x17", "5x5"])
 def test_syevd_of_others_stays_lapack_s(dims: str) -> None:
     matrices, batch = f"tensor<{dims}xf32>", dims.split("x")[:-2]

@@ -155,10 +155,17 @@ def test_factors_with_pivots() -> None:
     )
 
 
+def test_products_of_reflections() -> None:
+    operands = [np.random.default_rng(0).normal(size=size).astype(np.float32) for size in ((2, 3, 2), (2, 1))]
+    text = "p = f32[2,3,2] parameter(0)  t = f32[2,1] parameter(1)  ROOT f = f32[2,3,2] householder-product(p, t)"
+    rewritten(f"HloModule m\nENTRY e {{ {text} }}", *operands)
+
+
 @pytest.mark.parametrize("flag", ["true", "false"])
 def test_eigenvalues_and_singular_values(flag: str) -> None:
     matrices = np.random.default_rng(0).normal(size=(2, 3, 3)).astype(np.float32)
     for op in (
+        "(f32[2,3,3], f32[2,3]) qr-decomposition(p)",
         f"(f32[2,3,3], f32[2,3]) eigh(p), lower={flag}",
         f"(f32[2,3,3], f32[2,3], f32[2,3,3]) svd(p), full_matrices={flag}",
     ):

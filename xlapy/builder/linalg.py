@@ -37,6 +37,23 @@ def LU(operand: Operand) -> tuple[XlaOp, XlaOp, XlaOp]:
     return factors, pivots, permutation
 
 
+@op_function("qr-decomposition")
+def QrDecomposition(operand: Operand) -> tuple[XlaOp, XlaOp]:
+    """The QR decomposition of matrices as LAPACK packs it: (r above Householder vectors, their factors tau).
+
+    q is the product of I - tau v vH over the vectors, whose first element (on the diagonal) is 1 and not stored."""
+    builder = builder_of(operand)
+    found = builder.record("qr-decomposition", [as_op(builder, operand)])
+    return GetTupleElement(found, 0), GetTupleElement(found, 1)
+
+
+@op_function("householder-product")
+def ProductOfElementaryHouseholderReflectors(a: Operand, taus: Operand) -> XlaOp:
+    """The product of the reflections that `QrDecomposition` packs; as many of its columns as `a` has."""
+    builder = builder_of(a, taus)
+    return builder.record("householder-product", as_ops(builder, [a, taus]))
+
+
 @op_function("triangular-solve")
 def TriangularSolve(
     a: Operand,

@@ -179,6 +179,16 @@ def _eigh(instruction: Instruction) -> Cost:
     return Cost(flops=6 * a.shape.size * max(rows - 1, 0) / 2 * 16)
 
 
+@ARITHMETIC.register("householder-product", "qr-decomposition")
+def _reflections(instruction: Instruction) -> Cost:
+    """Each reflection takes two products for each element that is left, in rows and columns from its own on."""
+    a = instruction.operands[0]
+    *_, rows, columns = a.shape.dims
+    steps = instruction.operands[-1].shape.dims[-1] if len(instruction.operands) > 1 else min(rows, columns)
+    left = sum((rows - step) * (columns - step) for step in range(steps))
+    return Cost(flops=2 * _flops_of_product(a) * math.prod(a.shape.dims[:-2]) * left)
+
+
 @ARITHMETIC.register("svd")
 def _svd(instruction: Instruction) -> Cost:
     """Six sweeps over pairs of columns: three sums of products of these, and rotations of them and of vectors."""

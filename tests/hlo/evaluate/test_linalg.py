@@ -12,7 +12,7 @@ import scipy.linalg
 
 from xlapy.hlo.attributes import FftType, Transpose
 from xlapy.hlo.evaluate.fft import fft
-from xlapy.hlo.evaluate.linalg import cholesky, lu, triangular_solve
+from xlapy.hlo.evaluate.linalg import cholesky, householder_product, lu, qr_decomposition, triangular_solve
 
 Array = np.ndarray[Any, Any]
 
@@ -65,6 +65,45 @@ def test_pivots_of_equals_of_nans_and_of_nothing() -> None:
     assert pivots[:, 0].tolist() == [0, 0, 2, 0, 0]
     factors, pivots, order = lu(np.zeros((2, 0, 3), np.float32))
     assert (factors.shape, pivots.shape, order.shape) == ((2, 0, 3), (2, 0), (2, 0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("dims", [(5, 5), (7, 3), (3, 7), (1, 1)], ids=str)
+def test_reflections_are_those_of_lapack(dims: tuple[int, ...], dtype: str) -> None:
+    a = random((4, *dims), dtype)
+    a[1] = 0
+    a[2, 1:, 0] = 0
+    a[3] *= np.finfo(dtype).max / 64
+    most = 64 * np.finfo(dtype).eps
+    packed, taus = qr_decomposition(a)
+    for matrix, reflections, factors in zip(a, packed, taus, strict=True):
+        (expected, expected_factors), _ = scipy.linalg.qr(matrix, mode="raw")
+        assert abs(reflections - expected).max() <= most * max(1, abs(expected).max())
+        assert abs(factors - expected_factors).max() <= most
+    if dims[0] < dims[1]:
+        return
+    q = householder_product(packed, taus)
+    assert abs(np.swapaxes(q.conj(), 1, 2) @ q - np.eye(dims[1])).max() <= most
+    first = householder_product(packed, taus[:, :1])
+    expected = np.eye(dims[0]) - taus[:, :1, None] * (vector := vectors_of(packed))[:, :, None] * vector[:, None].conj()
+    assert abs(first - expected[:, :, : dims[1]]).max() <= most
+
+
+def vectors_of(packed: Array) -> Array:
+    """The first ones, with what is not stored."""
+    return np.concatenate([np.ones_like(packed[:, :1, 0]), packed[:, 1:, 0]], 1)
+
+
+def test_reflections_of_nothing_and_of_nans() -> None:
+    """A NaN makes all of its column NaN, and from its own step on the columns beside it."""
+    packed, taus = qr_decomposition(np.zeros((2, 0, 3), np.float32))
+    assert (packed.shape, taus.shape) == ((2, 0, 3), (2, 0))
+    assert householder_product(np.zeros((2, 3, 0)), np.zeros((2, 0))).shape == (2, 3, 0)
+    a = np.eye(3)
+    a[2, 1] = np.nan
+    packed, taus = qr_decomposition(a[None])
+    assert np.isnan(taus[0]).tolist() == [False, True, False]
+    assert np.isnan(packed[0]).tolist() == [[False, True, False], [False, True, True], [False, True, True]]
 
 
 @pytest.mark.parametrize("transpose", Transpose)

@@ -1,14 +1,10 @@
 """Decompositions of matrices, composed of simpler operations and loops: QR, Eigh, SVD.
 
-All take batches. Inside, the batch is one dimension; a loop goes through the columns, or sweeps of Jacobi rotations,
-and masks say which elements a step is about.
+All take batches. Inside, the batch is one dimension; loops are sweeps of Jacobi rotations, of half as many pairs at once
+as there are rows.
 """
 
-from xlapy.builder.decompositions.factorizations import (
-    QR,
-    ProductOfElementaryHouseholderReflectors,
-    QrDecomposition,
-)
+from xlapy.builder.decompositions.factorizations import QR
 from xlapy.builder.decompositions.jacobi import SVD, Eigh
 
-__all__ = ["QR", "SVD", "Eigh", "ProductOfElementaryHouseholderReflectors", "QrDecomposition"]
+__all__ = ["QR", "SVD", "Eigh"]

@@ -11,7 +11,6 @@ import numpy as np
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.control_flow import While
 from xlapy.builder.elementwise import Conj, ConvertElementType, Or, Real, Select, Square
-from xlapy.builder.indexing import DynamicSlice
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, builder_of, record_literal
 from xlapy.builder.reductions import Reduce
@@ -65,11 +64,6 @@ def column_numbers(a: XlaOp) -> XlaOp:
     return Iota(a.builder, Shape.array(S32, a.shape.dims), 2)
 
 
-def column_at(a: XlaOp, k: XlaOp) -> XlaOp:
-    count, rows, _ = a.shape.dims
-    return Reshape(DynamicSlice(a, (0, 0, k), (count, rows, 1)), (count, rows))
-
-
 def diagonal_of(a: XlaOp) -> XlaOp:
     size = min(a.shape.dims[1:])
     a = resized(a, size, size)
@@ -114,10 +108,6 @@ def unit_of(a: XlaOp, dims: tuple[int, ...]) -> XlaOp:
 
 def filled(builder: XlaBuilder, value: Any, element_type: Any, dims: tuple[int, ...]) -> XlaOp:
     return BroadcastInDim(record_literal(builder, np.array(value, element_type.dtype)), dims, ())
-
-
-def zeros_of(a: XlaOp, dims: tuple[int, ...]) -> XlaOp:
-    return filled(a.builder, 0, a.shape.type, dims)
 
 
 def filled_like(a: XlaOp, value: Any) -> XlaOp:

@@ -81,6 +81,57 @@ def _largest(column: Array, first: int) -> int:
     return best
 
 
+@evaluator("qr-decomposition")
+def qr_decomposition(a: Array) -> tuple[Array, Array]:
+    *batch, rows, columns = a.shape
+    packed = widen(a).reshape(math.prod(batch), rows, columns).copy()
+    taus = np.zeros((len(packed), min(rows, columns)), packed.dtype)
+    with np.errstate(all="ignore"):
+        for step in range(min(rows, columns)):
+            beta, tail, taus[:, step] = _reflector(packed[:, step:, step])
+            packed[:, step, step], packed[:, step + 1 :, step] = beta, tail
+            _reflect(packed[:, step:, step + 1 :], tail, taus[:, step].conj())
+    of = element_type(a)
+    return narrow(packed, of).reshape(a.shape), narrow(taus, of).reshape(*batch, min(rows, columns))
+
+
+def _reflector(x: Array) -> tuple[Array, Array, Array]:
+    """Beta, all but the first element of v, and tau, with (I - tau v vᴴ)ᴴ x = beta e, of a batch of columns."""
+    alpha, rest = x[:, 0], x[:, 1:]
+    parts = np.concatenate([abs(x.real), abs(x.imag)], -1)
+    largest = np.fmax.reduce(parts, -1)
+    divisor = np.where(largest == 0, 1, largest).astype(parts.dtype)
+    total = ((parts / divisor[:, None]) ** 2).sum(-1)
+    is_reduced = (rest == 0).all(-1) & (alpha.imag == 0)
+    beta = np.where(is_reduced, alpha.real, -np.copysign(divisor * np.sqrt(total), alpha.real))
+    tau = np.where(is_reduced, 0, (beta - alpha) / np.where(is_reduced, 1, beta))
+    pivot = np.where(is_reduced, 1, alpha - beta)
+    return beta, (rest / pivot[:, None]).astype(x.dtype), tau
+
+
+def _reflect(x: Array, tail: Array, tau: Array) -> None:
+    """Takes tau v vᴴ x from x, a batch of matrices."""
+    products = x[:, 0] + (tail.conj()[:, :, None] * x[:, 1:]).sum(1)
+    share = tau[:, None] * products
+    x[:, 0] -= share
+    x[:, 1:] -= tail[:, :, None] * share[:, None]
+
+
+@evaluator("householder-product")
+def householder_product(a: Array, taus: Array) -> Array:
+    batch = tuple(slice(min(sizes)) for sizes in zip(a.shape[:-2], taus.shape[:-1], strict=True))
+    a, taus = a[batch], taus[batch]
+    *outer, rows, columns = a.shape
+    packed = widen(a).reshape(math.prod(outer), rows, columns)
+    factors = widen(taus).reshape(len(packed), taus.shape[-1])
+    product = np.zeros_like(packed)
+    product[:] = np.eye(rows, columns)
+    with np.errstate(all="ignore"):
+        for step in reversed(range(factors.shape[1])):
+            _reflect(product[:, step:, step:], packed[:, step + 1 :, step], factors[:, step])
+    return narrow(product, element_type(a)).reshape(a.shape)
+
+
 @evaluator("triangular-solve")
 def triangular_solve(
     a: Array, b: Array, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: Transpose

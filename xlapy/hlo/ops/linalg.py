@@ -77,6 +77,60 @@ def lu(a: Shape) -> Shape:
     return Shape.tuple([a.without_layout(), pivots, permutation])
 
 
+@op("qr-decomposition", traits=PURE)
+def qr_decomposition(a: Shape) -> Shape:
+    """Reflections that make matrices upper triangular, as LAPACK packs them: r above their vectors, and factors tau.
+
+    With q the product of I - tau v vᴴ over the columns, from the first one on, a = q r. The elements of v above the
+    diagonal are 0, that on it is 1, and those below it are in that place of the first result. The diagonal of r is
+    real. Where a column is zero below the diagonal already, its factor is zero.
+    An op of xlapy: XLA has a custom call of that name.
+
+    element-type: the elements are floats or complex.
+    rank: the operand has at least two dimensions.
+    """
+    _check_type(a)
+    _check_rank(a)
+    rows, columns = a.rank - 2, a.rank - 1
+    steps = UNBOUNDED if UNBOUNDED in a.dims[rows:] else min(a.dims[rows:])
+    is_dynamic = [a.is_dynamic_dim(dim) for dim in range(a.rank)]
+    taus = a.without_layout().with_dims(
+        (*a.dims[:rows], steps), [*is_dynamic[:rows], is_dynamic[rows] or is_dynamic[columns]]
+    )
+    return Shape.tuple([a.without_layout(), taus])
+
+
+@op("householder-product", traits=PURE, title="ProductOfElementaryHouseholderReflectors")
+def householder_product(a: Shape, taus: Shape) -> Shape:
+    """The product of reflections that `qr-decomposition` packs: as many of its columns as `a` has.
+
+    Factors that are fewer than columns stand for those of the first ones, and others are zero.
+    An op of xlapy: XLA has a custom call of that name.
+
+    element-type: the elements are floats or complex.
+    same-type: both operands have the same element type.
+    rank: `a` has at least two dimensions, and `taus` one less.
+    batch-dims: the other dimensions of both are equal.
+    sizes: `a` has no more columns than rows, and `taus` no more factors than `a` has columns.
+    known-sizes: so many rows, columns and factors are there at run time.
+    """
+    _check_type(a)
+    if a.element_type is not taus.element_type:
+        raise ShapeError("same-type", f"{a} and {taus} have different element types")
+    _check_rank(a)
+    if taus.rank != a.rank - 1:
+        raise ShapeError("rank", f"{taus} does not have one dimension less than {a}")
+    for dim in range(a.rank - 2):
+        if not _may_equal(a.dims[dim], taus.dims[dim]):
+            raise ShapeError("batch-dims", f"{a} and {taus} differ in batch dimension {dim}")
+    _check_known(a)
+    if taus.is_dynamic_dim(taus.rank - 1):
+        raise ShapeError("known-sizes", f"how many factors {taus} has is known at run time only")
+    if not taus.dims[-1] <= a.dims[-1] <= a.dims[-2]:
+        raise ShapeError("sizes", f"{taus} are not factors for {a}, whose columns must not be more than its rows")
+    return _bounded(a.without_layout(), [dim for dim in range(a.rank - 2) if _is_bounded(taus, dim)])
+
+
 @op("svd", traits=PURE, title="SVD")
 def svd(a: Shape, *, full_matrices: bool = True) -> Shape:
     """Singular values s and vectors of matrices: u, s and vt with a = u s vt.

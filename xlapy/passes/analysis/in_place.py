@@ -37,7 +37,7 @@ def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
     return []
 
 
-@RULES.register("dynamic-update-slice", "cholesky", "lu")
+@RULES.register("dynamic-update-slice", "cholesky", "lu", "qr-decomposition", "householder-product")
 def _first_operand(instruction: Instruction) -> list[tuple[int, int]]:
     return [(0, 0)]
 

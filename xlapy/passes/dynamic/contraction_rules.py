@@ -1,4 +1,4 @@
-"""Run-time sizes of matrices and spectra: dot, cholesky, eigh, lu, svd, triangular-solve, fft."""
+"""Run-time sizes of matrices and spectra: dot, fft, and what factors and solves."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def of_known_sizes(padding: Padding, instruction: Instruction) -> None:
     )
 
 
-@RULES.register("lu")
-def lu(padding: Padding, instruction: Instruction) -> None:
-    """Rows and columns of zeros behind all others are neither chosen nor changed."""
+@RULES.register("lu", "qr-decomposition")
+def factors_of_rectangles(padding: Padding, instruction: Instruction) -> None:
+    """Rows and columns of zeros behind all others are neither chosen nor changed, and reflected by nothing."""
     (a,) = instruction.operands
     rows, columns = a.shape.rank - 2, a.shape.rank - 1
     sizes = padding.array_sizes(a)
@@ -60,11 +60,22 @@ def lu(padding: Padding, instruction: Instruction) -> None:
     of_leaves = (sizes, {**sizes, rows: steps}, sizes)
     found: Sizes = {
         ((leaf,), dim): size
-        for leaf, each in enumerate(of_leaves)
+        for leaf, each in zip(range(len(result.shape.parts)), of_leaves, strict=False)
         for dim, size in each.items()
         if size is not None and dim < (columns if leaf else a.shape.rank)
     }
     padding.enter(instruction, result, found)
+
+
+@RULES.register("householder-product")
+def householder_product(padding: Padding, instruction: Instruction) -> None:
+    """Only the number of matrices may be one of run time, and each is by itself."""
+    a, taus = instruction.operands
+    result = padding.same(instruction, [padding.copy(a), padding.copy(taus)])
+    batch = range(a.shape.rank - 2)
+    padding.enter_array(
+        instruction, result, {dim: padding.least(padding.size(a, dim), padding.size(taus, dim)) for dim in batch}
+    )
 
 
 @RULES.register("triangular-solve")

@@ -15,7 +15,9 @@ from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
-OPS_ON_MATRICES = frozenset({"cholesky", "eigh", "lu", "svd", "triangular-solve"})
+OPS_ON_MATRICES = frozenset(
+    {"cholesky", "eigh", "householder-product", "lu", "qr-decomposition", "svd", "triangular-solve"}
+)
 
 
 @dataclass

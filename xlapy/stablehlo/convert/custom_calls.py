@@ -1,8 +1,8 @@
 """Custom calls: those that are ops of ours by another name, those that mean nothing here, and all others.
 
-What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve; `getrf` and
-`syevd` of small matrices are our lu and eigh, the latter if there are many. Markers of shardings, layouts and memories
-are their operand.
+What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve. So are our lu,
+qr-decomposition and householder-product for small matrices, and eigh and svd where there are many of these. Markers of
+shardings, layouts and memories are their operand.
 """
 
 from __future__ import annotations
@@ -230,6 +230,29 @@ def getrf(
 
 
 _LARGEST_BLOCK = 64
+
+
+@KNOWN.register(*_lapack_names("geqrf"))
+def geqrf(
+    body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
+) -> Instruction | None:
+    """(what is packed, factors) of matrices that are a block at most."""
+    _check_count(operation, operands, 1)
+    (a,) = operands
+    if not a.shape.is_static or max(a.shape.dims[-2:]) > _LARGEST_BLOCK:
+        return None
+    return body.add("qr-decomposition", a)
+
+
+@KNOWN.register("lapack_sorgqr_ffi", "lapack_dorgqr_ffi", "lapack_cungqr_ffi", "lapack_zungqr_ffi")
+def orgqr(
+    body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
+) -> Instruction | None:
+    _check_count(operation, operands, 2)
+    a, taus = operands
+    if not a.shape.is_static or max(a.shape.dims[-2:]) > _LARGEST_BLOCK:
+        return None
+    return body.add("householder-product", a, taus)
 
 
 @KNOWN.register("lapack_ssyevd_ffi", "lapack_dsyevd_ffi")

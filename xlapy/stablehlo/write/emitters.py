@@ -391,8 +391,14 @@ def own_flag(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return _own_parts(w, i, operands, {"backend_config": f"{{{name} = {text}}}", "api_version": "4 : i32"})
 
 
-@emits("lu")
-def lu(w: Writer, i: Instruction, operands: Trees) -> Tree:
+@emits("householder-product")
+def householder_product(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    target = {"call_target_name": string_text(OWN_TARGETS + i.spec.python_name)}
+    return w.one("stablehlo.custom_call", i, operands, target)
+
+
+@emits("lu", "qr-decomposition")
+def own_factors(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return _own_parts(w, i, operands, {})
 
 

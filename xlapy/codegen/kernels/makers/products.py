@@ -10,9 +10,11 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.eigh import emit_eigh
+from xlapy.codegen.kernels.factors import plan_factors
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
-from xlapy.codegen.kernels.lu import emit_lu, plan_lu
+from xlapy.codegen.kernels.lu import emit_lu
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.reflections import emit_householder_product, emit_qr_decomposition
 from xlapy.codegen.kernels.rotations import plan_rotations
 from xlapy.codegen.kernels.svd import emit_svd
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
@@ -100,10 +102,30 @@ def _rotations(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("lu")
 def _lu(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_lu(instruction, situation.target)
+    plan = plan_factors(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_lu(k, plan, arrays[0], outputs, begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
+
+
+@KERNELS.register("qr-decomposition")
+def _qr_decomposition(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_factors(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_qr_decomposition(k, plan, arrays[0], outputs, begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
+
+
+@KERNELS.register("householder-product")
+def _householder_product(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_factors(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_householder_product(k, plan, arrays, outputs[0], begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
 
