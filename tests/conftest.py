@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.support.quick_hypothesis import use_quick_hypothesis
+from tests.support.terse_workers import TerseWorker
 from tests.support.xla_flags import use_quick_xla
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
@@ -14,6 +15,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what ru
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes many seconds; left out unless asked for with `-m slow`")
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(TerseWorker())
     if "not slow" in config.option.markexpr:  # slow tests have the time to see what XLA's users see
         use_quick_xla()  # before anything imports JAX
         use_quick_hypothesis()
