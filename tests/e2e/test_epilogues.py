@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.native import on_threads
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.attributes import DotDimensionNumbers
@@ -23,12 +24,11 @@ from xlapy.passes.user import after
 THREADS = (1, 2, 3, 8)
 
 
-def compiled(program: Any, *, num_threads: int = 1, fused: bool = True) -> xlapy.Executable:
+def compiled(program: Any, *, fused: bool = True) -> xlapy.Executable:
     """The program, with products of any size fused, or none."""
     disabled = frozenset[str]() if fused else frozenset({"product-epilogues"})
     passes = (after("fusion", ProductEpilogues(least_bytes=0)),) if fused else ()
-    options = xlapy.CompileOptions(num_threads=num_threads, disabled_passes=disabled, passes=passes, verify=True)
-    return xlapy.compile(program, options)
+    return xlapy.compile(program, xlapy.CompileOptions(disabled_passes=disabled, passes=passes, verify=True))
 
 
 def leaves_of(value: Any) -> list[np.ndarray]:
@@ -44,10 +44,10 @@ def same_bits(program: Any, arguments: Sequence[Any], fused: int | None) -> list
     apart = compiled(program, fused=False)
     assert fusions(apart) == 0
     expected = leaves_of(apart(*arguments))
+    together = compiled(program)
+    assert fused is None or fusions(together) == fused
     for num_threads in THREADS:
-        together = compiled(program, num_threads=num_threads)
-        assert fused is None or fusions(together) == fused
-        for one, other in zip(leaves_of(together(*arguments)), expected, strict=True):
+        for one, other in zip(leaves_of(on_threads(together, num_threads)(*arguments)), expected, strict=True):
             assert one.dtype == other.dtype
             assert one.tobytes() == other.tobytes()
     return expected

@@ -11,6 +11,7 @@ import pytest
 import xlapy
 from tests.e2e.random_programs import random_program
 from tests.support.machine import LIMITS
+from tests.support.native import on_threads
 from tests.support.values import assert_same
 from xlapy.codegen.entry import kernels
 from xlapy.codegen.kernels import tasks
@@ -22,10 +23,10 @@ THREADS = (1, 2, 3, 8)
 SHAPES = ((40_000,), (300, 300), (77, 13), (65,), (5000,), (120, 7, 33), (1000, 129), (16_384,))
 
 
-def compiled(program: Any, threads: int = 2, *, joint: bool = True) -> xlapy.Executable:
+def compiled(program: Any, *, joint: bool = True) -> xlapy.Executable:
     """The program, with joint runs that are in it, or without."""
     disabled = frozenset() if joint else frozenset({joint_runs.NAME})
-    options = xlapy.CompileOptions(num_threads=threads, disabled_passes=disabled, verify=True)
+    options = xlapy.CompileOptions(num_threads=2, disabled_passes=disabled, verify=True)
     executable = xlapy.compile(program, options)
     assert (JOINT in executable.llvm_ir()) == joint
     return executable
@@ -34,8 +35,9 @@ def compiled(program: Any, threads: int = 2, *, joint: bool = True) -> xlapy.Exe
 def check(program: Any, *arguments: np.ndarray[Any, Any]) -> None:
     """The same bits by all ways."""
     expected = compiled(program, joint=False)(*arguments)
+    together = compiled(program)
     for threads in THREADS:
-        assert_same(compiled(program, threads)(*arguments), expected)
+        assert_same(on_threads(together, threads)(*arguments), expected, f"{threads} threads")
 
 
 def arrays(*shapes: tuple[int, ...], types: tuple[type, ...] = (np.float32,)) -> list[np.ndarray[Any, Any]]:
@@ -91,12 +93,11 @@ def test_an_optimizer_of_many_shapes_and_types() -> None:
 def test_donated_state_stays_where_it_is() -> None:
     states = [arrays(*SHAPES) for _ in range(3)]
     module, flat, expected = lowered(momentum, *states, donate_argnums=(1, 2))
+    executable, alone = compiled(module), compiled(module, joint=False)
+    assert executable.memory_analysis()["peak_bytes"] == alone.memory_analysis()["peak_bytes"]
     for threads in THREADS:
-        executable = compiled(module, threads)
-        alone = compiled(module, threads, joint=False)
-        assert executable.memory_analysis()["peak_bytes"] == alone.memory_analysis()["peak_bytes"]
         copies = [array.copy() for array in flat]
-        results = executable(*copies)
+        results = on_threads(executable, threads)(*copies)
         assert_close(results, expected)
         assert all(result is given for result, given in zip(results, copies[len(SHAPES) :], strict=True))
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.native import on_threads
 from tests.support.values import assert_same
 from xlapy.hlo.text import parse
 
@@ -81,10 +82,8 @@ def inputs(text: str) -> list[np.ndarray]:
     ]
 
 
-def compiled(text: str, *, num_threads: int = 2, disabled: bool = False) -> xlapy.Executable:
-    options = xlapy.CompileOptions(
-        num_threads=num_threads, verify=True, disabled_passes={"row-blocks"} if disabled else ()
-    )
+def compiled(text: str, *, disabled: bool = False) -> xlapy.Executable:
+    options = xlapy.CompileOptions(num_threads=2, verify=True, disabled_passes={"row-blocks"} if disabled else ())
     return xlapy.compile(text, options)
 
 
@@ -103,11 +102,11 @@ def test_every_type_and_number_of_threads(type_name: str) -> None:
     text = program(type_name, (2,), 900, 512)
     arguments = inputs(text)
     expected = compiled(text, disabled=True)(*arguments)
+    in_blocks = compiled(text)
+    assert "calls=blocks." in in_blocks.hlo_text()
+    assert in_blocks.memory_analysis()["temporary_bytes"] == 0
     for num_threads in (1, 2, 3, 8):
-        in_blocks = compiled(text, num_threads=num_threads)
-        assert "calls=blocks." in in_blocks.hlo_text()
-        assert in_blocks.memory_analysis()["temporary_bytes"] == 0
-        assert_same(in_blocks(*arguments), expected)
+        assert_same(on_threads(in_blocks, num_threads)(*arguments), expected, f"{num_threads} threads")
 
 
 LOOP = """

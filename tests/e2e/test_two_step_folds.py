@@ -12,6 +12,7 @@ import pytest
 
 import xlapy
 from tests.support.machine import LIMITS
+from tests.support.native import on_threads
 from tests.support.values import assert_same
 
 
@@ -51,9 +52,9 @@ def test_as_xla_and_the_same_bits_with_any_threads(name: str, monkeypatch: pytes
     lowered = jax.jit(function).lower(*arguments)
     wanted = jax.tree.leaves(lowered.compile()(*arguments))
     first = None
+    program = xlapy.compile(lowered.as_text(), xlapy.CompileOptions(verify=True))
     for threads in (1, 2, 3, 8):
-        program = xlapy.compile(lowered.as_text(), xlapy.CompileOptions(num_threads=threads, verify=True))
-        results = jax.tree.leaves(program(*arguments))
+        results = jax.tree.leaves(on_threads(program, threads)(*arguments))
         for got, expected in zip(results, wanted, strict=True):
             scale = max(1.0, float(np.abs(arguments[0]).astype(np.float64).sum() * 1e-6))
             np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5 * scale)

@@ -9,9 +9,9 @@ import pytest
 
 import xlapy
 from tests.support.hlo_cases import Case, check_case, load_cases
+from tests.support.native import on_threads
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.text import parse
-from xlapy.options import CompileOptions
 from xlapy.passes.folds_in_parts import FoldsInParts
 
 TOLERANCE = 1e-4  # of sums of thousands of floats, which the evaluator adds up one by one
@@ -107,10 +107,8 @@ def test_a_mean_far_from_zero_costs_no_digits() -> None:
 def test_large_arrays_are_read_once_by_any_number_of_threads(text: str) -> None:
     array = np.random.default_rng(0).standard_normal((131072, 64)).astype(np.float32)
     text = sized(text, 131072, 64)
-    results = []
-    for threads in (1, 2, 3, 8):
-        exe = xlapy.compile(text, options=CompileOptions(num_threads=threads))
-        results.append(np.array(exe(array)))
+    exe = xlapy.compile(text)
+    results = [np.array(on_threads(exe, threads)(array)) for threads in (1, 2, 3, 8)]
     assert "f32[512,256,64]" in exe.hlo_text(), "in parts"
     wide = array.astype(np.float64)
     right = ((wide - wide.mean(0)) ** 2 if text.count("divide") else np.exp(wide - wide.max(0))).sum(0)
@@ -123,9 +121,9 @@ def test_large_arrays_are_read_once_by_any_number_of_threads(text: str) -> None:
 def test_wide_rows_are_read_once_in_wide_strips(columns: int) -> None:
     array = np.random.default_rng(0).standard_normal((4096, columns)).astype(np.float32)
     text = sized(SQUARES, 4096, columns)
-    executables = [xlapy.compile(text, options=CompileOptions(num_threads=threads)) for threads in (1, 2, 3, 8)]
-    results = [np.array(executable(array)) for executable in executables]
-    assert f"f32[64,64,{columns}]" in executables[0].hlo_text(), "in parts"
+    executable = xlapy.compile(text)
+    results = [np.array(on_threads(executable, threads)(array)) for threads in (1, 2, 3, 8)]
+    assert f"f32[64,64,{columns}]" in executable.hlo_text(), "in parts"
     wide = array.astype(np.float64)
     np.testing.assert_allclose(results[0], ((wide - wide.mean(0)) ** 2).sum(0), rtol=1e-5)
     assert len({result.tobytes() for result in results}) == 1

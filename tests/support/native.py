@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,11 @@ def flatten(value: Any) -> list[np.ndarray[Any, Any]]:
     if isinstance(value, (tuple, list)):
         return [leaf for element in value for leaf in flatten(element)]
     return [np.asarray(value)]
+
+
+def on_threads(executable: xlapy.Executable, count: int) -> xlapy.Executable:
+    """The same code on so many threads. Programs learn of them when they run, so there is nothing to compile again."""
+    return xlapy.Executable(executable._compiled, dataclasses.replace(executable.options, num_threads=count))
 
 
 def assert_same_bits(found: Any, expected: Any) -> None:

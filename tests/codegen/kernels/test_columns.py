@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.native import on_threads
 from tests.support.targets import lesser_targets
 from xlapy.codegen.kernels.columns import LEAST_KEPT_BYTES, MOST_KEPT_BYTES, TASKS_PER_CORE, ColumnPlan, plan_columns
 from xlapy.codegen.kernels.makers.base import Situation
@@ -84,8 +85,8 @@ def sized(text: str, rows: int, columns: int) -> str:
     return text.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
 
 
-def compiled(text: str, target: Target, threads: int = 1) -> Executable:
-    options = CompileOptions(num_threads=threads)
+def compiled(text: str, target: Target) -> Executable:
+    options = CompileOptions(num_threads=1)
     return Executable(compile_module(parse(text), options, target), options)
 
 
@@ -109,7 +110,8 @@ def test_extrema_are_those_of_floats(text: str, target: str, monkeypatch: pytest
 def test_strips_in_memory_of_tasks_are_the_same_for_any_threads() -> None:
     text = sized(SOFTMAX, 4096, 640)
     x = np.random.default_rng(0).standard_normal((4096, 640)).astype(np.float32)
-    once, *others = (np.asarray(compiled(text, TARGETS["host"], threads)(x)).tobytes() for threads in (1, 2, 3, 8))
+    program = compiled(text, TARGETS["host"])
+    once, *others = (np.asarray(on_threads(program, threads)(x)).tobytes() for threads in (1, 2, 3, 8))
     assert all(other == once for other in others)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.native import on_threads
 from xlapy.codegen.kernels.wide_blocks import MANY_BLOCKS, MOST_BYTES, vectors_of_block
 from xlapy.codegen.target import host_target
 from xlapy.options import CompileOptions
@@ -30,9 +31,9 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
-def compiled(program: Program, array: np.ndarray, threads: int = 1) -> xlapy.Executable:
+def compiled(program: Program, array: np.ndarray) -> xlapy.Executable:
     text = jax.jit(program).lower(array).as_text()
-    return xlapy.compile(text, options=CompileOptions(num_threads=threads))
+    return xlapy.compile(text, options=CompileOptions(num_threads=1))
 
 
 def bits(results: object) -> list[bytes]:
@@ -69,7 +70,8 @@ def test_wide_blocks_fold_in_the_order_of_narrow_ones(
 def test_threads_change_nothing(name: str, in_memory: Callable[[bool], None]) -> None:
     array = np.random.default_rng(0).standard_normal((300, 9000)).astype(np.float32)
     in_memory(True)
-    results = [bits(compiled(PROGRAMS[name], array, threads)(array)) for threads in (1, 2, 3, 8)]
+    executable = compiled(PROGRAMS[name], array)
+    results = [bits(on_threads(executable, threads)(array)) for threads in (1, 2, 3, 8)]
     assert results.count(results[0]) == len(results)
 
 
@@ -115,16 +117,17 @@ def test_columns_of_two_blocks_do_not_take_results_for_operands(
     in_memory(False)
     narrow = bits(compiled(program, array)(array))
     in_memory(True)
+    wide = compiled(program, array)
     for threads in (1, 8):
-        assert bits(compiled(program, array, threads)(array)) == narrow
+        assert bits(on_threads(wide, threads)(array)) == narrow
 
 
 @pytest.mark.parametrize(("dims", "cut"), [((16448, 700), "16,257,4,700"), ((4160, 2048), "16,130,2,2048")])
 def test_sums_of_whole_rows_in_parts_are_the_same_for_any_number_of_threads(dims: tuple[int, ...], cut: str) -> None:
     array = np.random.default_rng(0).standard_normal(dims).astype(np.float32)
-    executables = [compiled(lambda x: x.sum(0), array, threads) for threads in (1, 2, 3, 8)]
-    results = [executable(array) for executable in executables]
-    assert f"f32[{cut}]" in executables[0].hlo_text()
+    executable = compiled(lambda x: x.sum(0), array)
+    results = [on_threads(executable, threads)(array) for threads in (1, 2, 3, 8)]
+    assert f"f32[{cut}]" in executable.hlo_text()
     np.testing.assert_allclose(results[0], array.sum(0, np.float64), atol=1e-3)
     assert len({result.tobytes() for result in results}) == 1
 

@@ -11,6 +11,7 @@ import pytest
 import xlapy
 from tests.builder.examples import WINDOWS, Example
 from tests.support.close_results import check_same, leaves
+from tests.support.native import on_threads
 from tests.support.random_windows import (
     RandomProgram,
     add_convolution,
@@ -229,12 +230,10 @@ def test_a_scan_is_one_kernel_with_what_it_folds() -> None:
     builder = XlaBuilder("scan")
     operand = builder.parameter(0, Shape.of(values))
     computation = builder.build(scanned(1 + operand / 1000, ops.Mul, 1, 1) * 2)
-    runs = []
-    for threads in (1, 2, 3, 8):
-        executable = xlapy.compile(computation, xlapy.CompileOptions(num_threads=threads))
-        entry = executable.hlo_text().split("ENTRY")[1]
-        assert entry.count("fusion(") == 1 and "reduce-window" not in entry
-        runs.append(executable(values))
+    executable = xlapy.compile(computation)
+    entry = executable.hlo_text().split("ENTRY")[1]
+    assert entry.count("fusion(") == 1 and "reduce-window" not in entry
+    runs = [on_threads(executable, threads)(values) for threads in (1, 2, 3, 8)]
     for other in runs[1:]:
         np.testing.assert_array_equal(other, runs[0])
     np.testing.assert_allclose(runs[0], 2 * np.cumprod(1 + values / 1000, 1), rtol=1e-4)
@@ -273,9 +272,9 @@ def test_large_scans_bypass_the_caches_and_do_not_depend_on_threads(monkeypatch:
         builder = XlaBuilder("scan")
         operand = builder.parameter(0, Shape.of(values))
         computation = builder.build(scanned(operand, ops.Add, 0, dim))
+        executable, expected = xlapy.compile(computation), np.cumsum(values, axis=dim)
         for threads in (1, 2, 3, 8):
-            found = xlapy.compile(computation, xlapy.CompileOptions(num_threads=threads))(values)
-            np.testing.assert_array_equal(found, np.cumsum(values, axis=dim))
+            np.testing.assert_array_equal(on_threads(executable, threads)(values), expected)
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------

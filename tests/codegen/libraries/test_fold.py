@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.support.native import record
+from tests.support.native import on_threads, record
 from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.builder import XlaOp
@@ -240,10 +240,10 @@ def test_rows_side_by_side_are_folded_in_the_order_of_kernels(
         from_kernel = xlapy.compile(module)
     wanted = from_kernel(*arrays)
     assert not libraries_of(from_kernel)
+    from_library = xlapy.compile(module)
+    assert len(libraries_of(from_library)) == len(types) + 1
     for threads in (1, 2, 3, 8):
-        from_library = xlapy.compile(module, xlapy.CompileOptions(num_threads=threads))
-        assert len(libraries_of(from_library)) == len(types) + 1
-        for found, own in zip(from_library(*arrays), wanted, strict=True):
+        for found, own in zip(on_threads(from_library, threads)(*arrays), wanted, strict=True):
             assert_same(found, own)
 
 
@@ -434,13 +434,11 @@ def test_a_logarithm_of_sums_of_exponentials_is_two_folds(dims: tuple[int, ...])
     """Of columns, one after the other; of everything, each in two steps of which the library has the first."""
     x = np.random.default_rng(6).normal(size=(2048, 2048)).astype(np.float32)
     lowered = jax.jit(lambda x: jax.nn.logsumexp(x, dims)).lower(x)
-    first = None
-    for threads in (1, 2, 3, 8):
-        program = xlapy.compile(lowered.as_text(), xlapy.CompileOptions(num_threads=threads, verify=True))
-        way = "columns" if dims == (0,) else "rows"
-        assert {f"fold_{way}_maximum_f32", f"fold_{way}_add_f32_exponential"} <= set(libraries_of(program))
-        found = program(x)
-        first = found if first is None else first
+    program = xlapy.compile(lowered.as_text(), xlapy.CompileOptions(verify=True))
+    way = "columns" if dims == (0,) else "rows"
+    assert {f"fold_{way}_maximum_f32", f"fold_{way}_add_f32_exponential"} <= set(libraries_of(program))
+    first, *others = (on_threads(program, threads)(x) for threads in (1, 2, 3, 8))
+    for found in others:
         assert_same(found, first)
     wanted = np.log(np.exp(x.astype(np.float64)).sum(dims))
     np.testing.assert_allclose(first, wanted, rtol=1e-6)
@@ -497,12 +495,10 @@ def test_what_is_made_from_results_is_a_second_step(dims: tuple[int, ...], dtype
         return finished(ops.ConvertElementType(x, np.float32), y, dims)
 
     module = record(build, x, np.asarray(y, np.float32))
-    first = None
-    for threads in (1, 2, 3, 8):
-        program = xlapy.compile(module, xlapy.CompileOptions(num_threads=threads, verify=True))
-        assert {name.split("_")[1] for name in libraries_of(program)} == {"columns" if dims == (0,) else "rows"}
-        found = program(x, y)
-        first = found if first is None else first
+    program = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    assert {name.split("_")[1] for name in libraries_of(program)} == {"columns" if dims == (0,) else "rows"}
+    first, *others = (on_threads(program, threads)(x, y) for threads in (1, 2, 3, 8))
+    for found in others:
         assert_same(found, first)
     total = 2 + x.astype(np.float64).sum(dims)
     np.testing.assert_allclose(first, np.tanh(total * y) - y, rtol=1e-3, atol=2e-4)
