@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.support.work import assert_linear
 from xlapy.hlo.element_types import element_type_named
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.text import parse
@@ -248,6 +251,21 @@ def test_long_chains_and_deep_calls_do_not_recurse() -> None:
     calls = ["f0 { x = s32[] parameter(0) ROOT r = s32[] add(x, x) }"]
     calls += [f"f{i} {{ x = s32[] parameter(0) ROOT r = s32[] call(x), to_apply=f{i - 1} }}" for i in range(1, 3000)]
     assert evaluate(parse("\n".join(calls)), 4) == 8
+
+
+@pytest.mark.parametrize("innermost", ["add(x, x)", 'custom-call(x), custom_call_target="double"'])
+def test_deep_calls_take_as_long_as_they_are_many(innermost: str) -> None:
+    """Whether one has effects, and so has to be asked again, is known of what it calls."""
+
+    def evaluated(depth: int) -> Callable[[], None]:
+        calls = [f"f0 {{ x = s32[] parameter(0) ROOT r = s32[] {innermost} }}"]
+        calls += [
+            f"f{i} {{ x = s32[] parameter(0) ROOT r = s32[] call(x), to_apply=f{i - 1} }}" for i in range(1, depth)
+        ]
+        module = parse("\n".join(calls))
+        return lambda: np.testing.assert_equal(evaluate(module, 4, custom_calls={"double": lambda x: 2 * x}), 8)
+
+    assert_linear(evaluated, 100)
 
 
 def test_results_are_fresh_and_writeable() -> None:

@@ -8,7 +8,7 @@ therefore deterministic, and a deadlock is seen at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import GeneratorType
 from typing import Any
@@ -25,6 +25,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.verifier import verify_pairs, verify_processes
 from xlapy.support.errors import ArgumentError, ExecutionError, InternalError, OutOfMemoryError
 from xlapy.support.given import array_of, is_python_scalar, is_taken, represented, spelled
+from xlapy.support.ordering import post_order
 from xlapy.support.records import Record
 from xlapy.support.wording import counted
 
@@ -129,6 +130,7 @@ class Process:
         self._grid = grid
         self._rounds: dict[Hashable, int] = {}
         self._prepared: dict[Computation, _Prepared] = {}
+        self._pure: dict[Computation, bool] = {}
         self._stack: list[Generator[Request, Any, Value]] = []
         self._enter(module.entry, check_arguments(module, arguments))
 
@@ -166,7 +168,7 @@ class Process:
     def _enter(self, computation: Computation, arguments: Sequence[Value]) -> None:
         prepared = self._prepared.get(computation)
         if prepared is None:
-            prepared = self._prepared[computation] = _prepared(computation)
+            prepared = self._prepared[computation] = _prepared(computation, self._pure)
         if prepared.known is None:
             self._stack.append(_execution(prepared, arguments))
         else:
@@ -230,7 +232,8 @@ _MOST_KNOWN = 1 << 14
 """Results of one computation that are worth their memory."""
 
 
-def _prepared(computation: Computation) -> _Prepared:
+def _prepared(computation: Computation, pure: dict[Computation, bool]) -> _Prepared:
+    """`pure` is what is known of computations, as `_is_pure` has it."""
     places = {parameter: place for place, parameter in enumerate(computation.parameters)}
     steps = []
     for instruction in computation.post_order():
@@ -242,23 +245,24 @@ def _prepared(computation: Computation) -> _Prepared:
                 _Step(instruction, evaluate, operands, shape.type.dtype if shape.is_array else None, shape.dims)
             )
             places[instruction] = len(places)
-    return _Prepared(tuple(steps), places[computation.root], {} if _is_function_of_scalars(computation) else None)
+    of_scalars = all(parameter.shape.is_array and parameter.shape.is_scalar for parameter in computation.parameters)
+    known: dict[bytes, Value] | None = {} if of_scalars and _is_pure(computation, pure) else None
+    return _Prepared(tuple(steps), places[computation.root], known)
 
 
-def _is_function_of_scalars(computation: Computation) -> bool:
-    """The same scalars give the same result, and nothing else happens: in it, and in all that it calls."""
-    if not all(parameter.shape.is_array and parameter.shape.is_scalar for parameter in computation.parameters):
-        return False
-    reached = dict.fromkeys((computation,))
-    waiting = [computation]
-    for each in waiting:
-        for instruction in each:
-            if not instruction.spec.traits & (Trait.PURE | Trait.CONTROL):
-                return False
-            new = [called for called in dict.fromkeys(instruction.called) if called not in reached]
-            waiting += new
-            reached.update(dict.fromkeys(new))
-    return True
+def _is_pure(computation: Computation, known: dict[Computation, bool]) -> bool:
+    """The same arguments give the same result, and nothing else happens: in it, and in all that it calls, of which it
+    is `known` then. Calls may be many, and deep."""
+
+    def unknown(each: Computation) -> Iterator[Computation]:
+        return (called for called in each.called_computations() if called not in known)
+
+    if computation not in known:
+        for each in post_order([computation], unknown):
+            known[each] = all(known[called] for called in each.called_computations()) and all(
+                instruction.spec.traits & (Trait.PURE | Trait.CONTROL) for instruction in each
+            )
+    return known[computation]
 
 
 def _remembered(
