@@ -112,23 +112,44 @@ def test_what_was_measured_before_an_interruption_is_told(
     assert len(json.loads(data.read_text())["cases"]) == 1
 
 
+class IdleBench:
+    """A bench whose engines are asked for nothing, so that none is started: that takes each a second or two."""
+
+    def __init__(self, opponents: Sequence[str], *_: object) -> None:
+        self.opponents, self.unavailable = list(opponents), dict[str, str]()
+
+    def __enter__(self) -> IdleBench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is measured."""
+    monkeypatch.setattr("benchmarks.__main__.Bench", IdleBench)
+    monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: iter(()))
+    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
+
+
 def _small_run(file: Path, *more: str) -> int:
     return main(["--quick", "--family", "dispatch", "--engines", "", "--json", str(file), *more])
 
 
+@pytest.mark.usefixtures("idle")
 def test_a_run_goes_on_where_an_earlier_one_was_disturbed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[str] = []
 
-    def measured(_bench: Bench, cases: Sequence[Case], _progress: Progress) -> Iterator[Outcome]:
+    def measured(_bench: IdleBench, cases: Sequence[Case], _progress: Progress) -> Iterator[Outcome]:
         for case in cases:
             asked.append(case.name)
             busy = Disturbance(0.0 if "add_4" in case.name else 0.9, 0.0)
             yield Outcome(case, seconds={"xlapy": 1e-6 * len(asked)}, disturbance=busy)
 
     monkeypatch.setattr("benchmarks.__main__.run_all", measured)
-    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     assert _small_run(first) == 0
     everything, asked[:] = [*asked], []
@@ -138,6 +159,7 @@ def test_a_run_goes_on_where_an_earlier_one_was_disturbed(
     assert [case["name"] for case in json.loads(second.read_text())["cases"]] == everything
 
 
+@pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -147,14 +169,8 @@ def test_a_run_goes_on_where_an_earlier_one_was_disturbed(
     ],
 )
 def test_another_run_is_not_continued(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    change: dict[str, object],
-    message: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, object], message: str
 ) -> None:
-    monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: iter(()))
-    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
     file = tmp_path / "run.json"
     _small_run(file)
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
@@ -162,9 +178,8 @@ def test_another_run_is_not_continued(
     assert message in capsys.readouterr().err
 
 
-def test_a_warm_run_takes_all_samples_in_the_processes_at_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: iter(()))
-    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
+@pytest.mark.usefixtures("idle")
+def test_a_warm_run_takes_all_samples_in_the_processes_at_hand(tmp_path: Path) -> None:
     data = tmp_path / "run.json"
     main(["--warm", "--family", "dispatch", "--engines", "", "--json", str(data)])
     plan = json.loads(data.read_text())["plan"]
