@@ -73,7 +73,7 @@ def test_modules(copied: Callable[[Any], Any]) -> None:
 @every_copy
 def test_long_chains(copied: Callable[[Any], Any]) -> None:
     """Longer than what Python's recursion would follow."""
-    computation = recorded(length=3000)
+    computation = recorded(length=sys.getrecursionlimit())
     assert copied(computation).module.to_text() == computation.module.to_text()
 
 
@@ -91,7 +91,7 @@ def test_a_builder_of_many_instructions(copied: Callable[[Any], Any]) -> None:
     b = xlapy.XlaBuilder("long")
     x = ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (4,)))
     state = x
-    for _ in range(3000):
+    for _ in range(sys.getrecursionlimit()):
         state = state + 1.0
     ops.Outfeed(state)
     again = copied(state)

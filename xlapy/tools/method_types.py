@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import enum
+import functools
 import inspect
 import sys
 import textwrap
@@ -118,10 +119,16 @@ def _names(signature: inspect.Signature) -> set[str]:
 
 def _home(name: str, module: str) -> str:
     """The module which a name of `module` is defined in."""
-    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
-        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
-            return node.module or ""
-    return module
+    return _imported(module).get(name, module)
+
+
+@functools.cache
+def _imported(module: str) -> Mapping[str, str]:
+    """Where the names come from that a module imports."""
+    nodes = [
+        node for node in ast.parse(inspect.getsource(sys.modules[module])).body if isinstance(node, ast.ImportFrom)
+    ]
+    return {alias.name: node.module or "" for node in reversed(nodes) for alias in node.names}
 
 
 def _imports(names: Mapping[str, set[str]]) -> Iterator[str]:
