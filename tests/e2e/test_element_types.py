@@ -166,21 +166,24 @@ STORED_APART = [
 def test_the_bits_of_all_pairs(source: ElementType) -> None:
     targets = [target for origin, target in PAIRS if origin is source]
     random = np.random.default_rng(3)
-    for target in targets:
-        dims, result_dims = shapes_of_parts(source, target, (60,))
-        values = from_random_bits(random, source, dims)
+    shapes = [shapes_of_parts(source, target, (60,)) for target in targets]
+    values = [from_random_bits(random, source, dims) for dims, _ in shapes]
 
-        def build(
-            c: Computation, p: list[Instruction], to: ElementType = target, dims: Any = result_dims
-        ) -> list[Instruction]:
-            there = c.add("bitcast-convert", p, shape=Shape.array(to, dims))
-            return [there, c.add("bitcast-convert", [there], shape=p[0].shape)]
+    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
+        there = [
+            c.add("bitcast-convert", [x], shape=Shape.array(target, dims))
+            for x, target, (_, dims) in zip(p, targets, shapes, strict=True)
+        ]
+        return [*there, *(c.add("bitcast-convert", [y], shape=x.shape) for x, y in zip(p, there, strict=True))]
 
-        (place, there, expected), (_, back, _) = run(module_of([Shape.of(values)], build), values)
-        assert_same(there, expected, place)
-        assert_bits(back, values)
+    results = run(module_of([Shape.of(x) for x in values], build), *values)
+    for target, x, (_, there, expected), (_, back, _) in zip(
+        targets, values, results[: len(targets)], results[len(targets) :], strict=True
+    ):
+        assert_same(there, expected, f"{source} to {target}")
+        assert_bits(back, x)
         if min(source.bits, target.bits) >= 8:
-            assert_bits(there, values.view(target.dtype).reshape(result_dims))
+            assert_bits(there, x.view(target.dtype).reshape(there.shape))
 
 
 def from_random_bits(random: np.random.Generator, element_type: ElementType, dims: tuple[int, ...]) -> Array:

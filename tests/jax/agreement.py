@@ -27,11 +27,15 @@ def x64_mode() -> Iterator[None]:
 
 
 def assert_agree(
-    function: Callable[..., Any], *arguments: Any, tolerance: float | None = None, options: CompileOptions | None = None
+    function: Callable[..., Any],
+    *arguments: Any,
+    tolerance: float | None = None,
+    options: CompileOptions | None = None,
+    compiled: Callable[..., Any] | None = None,
 ) -> Any:
     """Runs the function by xlapy twice, compiling and warm, and by XLA: the same nesting, types and shapes, and numbers
-    within the tolerance. Returns what xlapy gave."""
-    compiled = xlapy.jax.jit(function, options=options)
+    within the tolerance. Returns what xlapy gave. `compiled` is the function for xlapy, for who asks it for more."""
+    compiled = compiled or xlapy.jax.jit(function, options=options)
     first, warm = compiled(*arguments), compiled(*arguments)
     expected = jax.jit(function)(*arguments)
     assert jax.tree_util.tree_structure(first) == jax.tree_util.tree_structure(expected)

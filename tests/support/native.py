@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import xlapy
 from tests.support.values import assert_same
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.element_types import element_type_of
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
 
@@ -24,6 +24,23 @@ def record(function: Callable[..., Any], *arguments: Any) -> HloModule:
     result = function(*parameters)
     root = result if isinstance(result, XlaOp) else xlapy.ops.Tuple(builder, list(result))
     return builder.build(root).module
+
+
+def together(programs: Sequence[str | HloModule]) -> HloModule:
+    """One program that calls all of these, each with parameters of its own, and has a tuple of their results: what each
+    is compiled to is the same, and what every compilation takes besides is taken once."""
+    entry = Computation("together")
+    results = []
+    for program in programs:
+        called = (parse(program) if isinstance(program, str) else program).entry
+        first = len(entry.parameters)
+        parameters = [
+            entry.add("parameter", number=first + parameter.attributes["number"], shape=parameter.shape)
+            for parameter in called.parameters
+        ]
+        results.append(entry.add("call", parameters, called=[called]))
+    entry.set_root(entry.add("tuple", results))
+    return HloModule("together", entry)
 
 
 def flatten(value: Any) -> list[np.ndarray[Any, Any]]:

@@ -3,6 +3,7 @@ it, and each of the few has vectors of its own."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.support.native import flatten
+from tests.support.native import flatten, together
 from xlapy.codegen.kernels.reduce import MOST_BESIDE
 
 FOLDS = {
@@ -36,24 +37,34 @@ TYPES: tuple[tuple[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("places", [7, 16, 17, 40])
+COUNT = 20
+
+
+def program(name: str, operation: str, type: str, places: int, few: int) -> str:
+    text = f"""HloModule m
+      fold {{ a = T[] parameter(0)  b = T[] parameter(1)  ROOT c = T[] {operation}(a, b) }}
+      ENTRY e {{ x = T[J,P,C] parameter(0)  z = T[] constant(0)  {FOLDS[name]} }}"""
+    for letter, size in (("J", COUNT), ("P", places), ("C", few)):
+        text = text.replace(f"[{letter},", f"[{size},").replace(f",{letter},", f",{size},")
+        text = text.replace(f",{letter}]", f",{size}]")
+    return text.replace("T[", f"{type}[")
+
+
 @pytest.mark.parametrize("few", [2, 3, MOST_BESIDE, MOST_BESIDE + 1])
 @pytest.mark.parametrize("name", FOLDS)
-def test_folds_beside_one_another(name: str, few: int, places: int) -> None:
+def test_folds_beside_one_another(name: str, few: int) -> None:
     """Of integers, which all orders fold alike; for all numbers of lanes, and with a vector that overlaps the last."""
-    count = 20
-    for operation, (type, dtype) in zip((*OPERATIONS, *OPERATIONS), TYPES, strict=True):
-        text = f"""HloModule m
-          fold {{ a = T[] parameter(0)  b = T[] parameter(1)  ROOT c = T[] {operation}(a, b) }}
-          ENTRY e {{ x = T[J,P,C] parameter(0)  z = T[] constant(0)  {FOLDS[name]} }}"""
-        for letter, size in (("J", count), ("P", places), ("C", few)):
-            text = text.replace(f"[{letter},", f"[{size},").replace(f",{letter},", f",{size},")
-            text = text.replace(f",{letter}]", f",{size}]")
-        text = text.replace("T[", f"{type}[")
+    programs, arguments = {}, []
+    for places, (operation, (type, dtype)) in product([7, 16, 17, 40], zip(2 * OPERATIONS, TYPES, strict=True)):
+        programs[f"{operation} of {type}, {places} places"] = program(name, operation, type, places, few)
         generator = np.random.default_rng(places)
-        x = generator.integers(-4, 5, (count, places, few)).astype(dtype)
-        w = generator.integers(-4, 5, (places, few) if name == "distances" else (count, places)).astype(dtype)
-        np.testing.assert_array_equal(xlapy.compile(text)(x, w), xlapy.evaluate(text, x, w), f"{operation} {type}")
+        arguments.append(generator.integers(-4, 5, (COUNT, places, few)).astype(dtype))
+        sizes = (places, few) if name == "distances" else (COUNT, places)
+        arguments.append(generator.integers(-4, 5, sizes).astype(dtype))
+    module = together([*programs.values()])
+    results = xlapy.compile(module)(*arguments), xlapy.evaluate(module, *arguments)
+    for case, found, expected in zip(programs, *results, strict=True):
+        np.testing.assert_array_equal(found, expected, case)
 
 
 def test_the_largest_and_its_place_beside_one_another() -> None:

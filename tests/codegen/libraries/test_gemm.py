@@ -168,10 +168,15 @@ def random_array(name: str, shape: tuple[int, ...], seed: int, dtype: type | Non
     return values.astype(dtype or OPERANDS[name])
 
 
-@functools.lru_cache(maxsize=6)
+@functools.cache
+def many_normal_numbers(*seed: int) -> Array:
+    """As many as rows of no matrix here have, nor several of them."""
+    return np.random.default_rng(seed).standard_normal(200_003)
+
+
 def normal_numbers(shape: tuple[int, ...], *seed: int) -> Array:
-    """What the types that take turns at one size have in common."""
-    return np.random.default_rng(seed).standard_normal(shape)
+    """Of which large arrays have some again: to draw as many takes longer than to multiply them."""
+    return np.resize(many_normal_numbers(*seed), shape)
 
 
 def wide(array: Array) -> Array:
@@ -180,10 +185,33 @@ def wide(array: Array) -> Array:
 
 
 def exact_product(a: Array, b: Array) -> Array:
-    """In wider types. Sums of products of bytes are exact in float64, in which numpy multiplies much faster."""
-    if a.dtype.kind in "iu" and a.dtype.itemsize == 1:
-        return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)
-    return wide(a) @ wide(b)
+    """In wider types; of integers, modulo what their own type holds. Numpy multiplies floats much faster: in float64,
+    sums of products of digits with 16 bits are exact."""
+    if a.dtype.kind not in "iu":
+        return wide(a) @ wide(b)
+    count = -(-a.dtype.itemsize // 2)
+    total = np.zeros((*a.shape[:-1], b.shape[-1]), np.int64)
+    for (i, x), (j, y) in itertools.product(enumerate(digits(a, count)), enumerate(digits(b, count))):
+        if i + j < count:
+            total += (x @ y).astype(np.int64) << 16 * (i + j)
+    return total
+
+
+def digits(array: Array, count: int) -> list[Array]:
+    """Of integers, to the base 2^16, the lowest ones first; the last ones have the sign."""
+    whole = array.astype(np.int64)
+    lower = [(whole >> 16 * place & 0xFFFF).astype(np.float64) for place in range(count - 1)]
+    return [*lower, (whole >> 16 * (count - 1)).astype(np.float64)]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
+def test_exact_products(dtype: type) -> None:
+    limits, random = np.iinfo(dtype), np.random.default_rng(0)
+    a, b = (random.integers(limits.min, limits.max, (3, *dims), dtype, endpoint=True) for dims in ((9, 70), (70, 8)))
+    a[0, 0], b[0, :, 0], a[0, 1], b[0, :, 1] = limits.min, limits.min, limits.max, limits.max
+    bits = 64 if dtype is np.int64 else 32  # of the results
+    expected = (a.astype(object) @ b.astype(object)) % 2**bits
+    np.testing.assert_array_equal(exact_product(a, b).astype(object) % 2**bits, expected)
 
 
 class Expected:
