@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from xlapy.hlo.element_types import element_type_of
 from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
+from xlapy.passes import joint_runs
 
 
 def record(function: Callable[..., Any], *arguments: Any) -> HloModule:
@@ -82,4 +83,19 @@ def check_native(function: Callable[..., Any], *arguments: Any) -> xlapy.Executa
     executable = xlapy.compile(module, xlapy.CompileOptions(verify=True))
     expected = xlapy.evaluate(module, *arguments)
     assert_same_bits(executable(*arguments), expected)
+    return executable
+
+
+def check_all_native(cases: Mapping[str, tuple[Callable[..., Any], Sequence[Any]]]) -> xlapy.Executable:
+    """`check_native` for functions and arguments that are called as the keys say, all in one program, in which each
+    kernel runs by itself, as it would in a program of its own."""
+    module = together([record(function, *arguments) for function, arguments in cases.values()])
+    arguments = [argument for _, given in cases.values() for argument in given]
+    options = xlapy.CompileOptions(verify=True, disabled_passes={joint_runs.NAME})
+    executable = xlapy.compile(module, options)
+    for case, found, expected in zip(cases, executable(*arguments), xlapy.evaluate(module, *arguments), strict=True):
+        try:
+            assert_same_bits(found, expected)
+        except AssertionError as error:
+            raise AssertionError(f"{case}: {error}") from None
     return executable

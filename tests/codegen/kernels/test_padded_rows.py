@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import xlapy
-from tests.support.native import check_native
+from tests.support.native import check_all_native, check_native
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
 from xlapy.codegen.kernels import loop
@@ -42,11 +41,18 @@ PADS: dict[str, tuple[tuple[int, ...], Widths]] = {
 
 
 @pytest.mark.parametrize("name", PADS)
-@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64, ml_dtypes.bfloat16])
-def test_pads(name: str, dtype: Any) -> None:
+def test_pads(name: str) -> None:
     dims, widths = PADS[name]
-    x = np.random.default_rng(0).integers(1, 100, size=dims).astype(dtype)
-    check_native(lambda p: ops.Pad(p, np.asarray(7).astype(dtype), widths), x)
+    x = np.random.default_rng(0).integers(1, 100, size=dims)
+    check_all_native(
+        {
+            str(np.dtype(dtype)): (
+                lambda p, dtype=dtype: ops.Pad(p, np.asarray(7).astype(dtype), widths),
+                [x.astype(dtype)],
+            )
+            for dtype in (np.float32, np.int8, np.complex64, ml_dtypes.bfloat16)
+        }
+    )
 
 
 def padded(x: XlaOp, low: int, high: int) -> XlaOp:
@@ -218,11 +224,11 @@ JOINED: dict[str, tuple[tuple[int, ...], Callable[[XlaOp], XlaOp]]] = {
 
 
 @pytest.mark.parametrize("name", JOINED)
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int16, np.float64, np.complex64, ml_dtypes.bfloat16])
-def test_joined(name: str, dtype: Any) -> None:
+def test_joined(name: str) -> None:
     dims, function = JOINED[name]
-    x = np.random.default_rng(0).integers(1, 9, size=dims).astype(dtype)
-    check_native(function, x)
+    x = np.random.default_rng(0).integers(1, 9, size=dims)
+    types = (np.float32, np.uint8, np.int16, np.float64, np.complex64, ml_dtypes.bfloat16)
+    check_all_native({str(np.dtype(dtype)): (function, [x.astype(dtype)]) for dtype in types})
 
 
 @pytest.mark.parametrize(
