@@ -131,9 +131,8 @@ def test_matrix_products_of_every_size(machine: Machine, name: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.title)
 def test_program(machine: Machine, program: Program) -> None:
-    module = program.module()
-    emulated = EmulatedProgram(machine, compile_module(module, CompileOptions(), TARGET))
-    program.check(module, emulated(*program.arguments))
+    emulated = EmulatedProgram(machine, compile_module(program.module(), CompileOptions(), TARGET))
+    program.check(emulated(*program.arguments))
 
 
 def test_threads_share_the_work_and_change_nothing(machine: Machine) -> None:

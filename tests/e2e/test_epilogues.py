@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.support.native import on_threads
+from tests.support.native import on_threads, together
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.shape import Shape
+from xlapy.passes import joint_runs
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.user import after
 
@@ -25,8 +26,8 @@ THREADS = (1, 2, 3, 8)
 
 
 def compiled(program: Any, *, fused: bool = True) -> xlapy.Executable:
-    """The program, with products of any size fused, or none."""
-    disabled = frozenset[str]() if fused else frozenset({"product-epilogues"})
+    """The program, with products of any size fused, or none; each runs by itself."""
+    disabled = {joint_runs.NAME} if fused else {joint_runs.NAME, "product-epilogues"}
     passes = (after("fusion", ProductEpilogues(least_bytes=0)),) if fused else ()
     return xlapy.compile(program, xlapy.CompileOptions(disabled_passes=disabled, passes=passes, verify=True))
 
@@ -44,12 +45,14 @@ def same_bits(program: Any, arguments: Sequence[Any], fused: int | None) -> list
     apart = compiled(program, fused=False)
     assert fusions(apart) == 0
     expected = leaves_of(apart(*arguments))
-    together = compiled(program)
-    assert fused is None or fusions(together) == fused
+    fusing = compiled(program)
+    assert fused is None or fusions(fusing) == fused
     for num_threads in THREADS:
-        for one, other in zip(leaves_of(on_threads(together, num_threads)(*arguments)), expected, strict=True):
+        for number, (one, other) in enumerate(
+            zip(leaves_of(on_threads(fusing, num_threads)(*arguments)), expected, strict=True)
+        ):
             assert one.dtype == other.dtype
-            assert one.tobytes() == other.tobytes()
+            assert one.tobytes() == other.tobytes(), f"result {number}, {num_threads} threads"
     return expected
 
 
@@ -149,12 +152,12 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("dims", [(33, 50, 40), (3, 300, 64), (300, 2, 64), (1, 700, 64), (100, 270, 1100)])
-@pytest.mark.parametrize("name", TYPES)
-def test_element_types(name: str, dims: tuple[int, int, int]) -> None:
-    rows, columns, depth = dims
-    operand, result = TYPES[name]
-    text = f"""HloModule m
+SIZES = [(33, 50, 40), (3, 300, 64), (300, 2, 64), (1, 700, 64), (100, 270, 1100)]
+"""Rows and columns of results, and the number of products in each sum."""
+
+
+def biased(operand: str, result: str, rows: int, columns: int, depth: int) -> str:
+    return f"""HloModule m
       ENTRY main {{
         x = {operand}[{rows},{depth}] parameter(0)
         w = {operand}[{depth},{columns}] parameter(1)
@@ -164,13 +167,19 @@ def test_element_types(name: str, dims: tuple[int, int, int]) -> None:
         s = {result}[{rows},{columns}] add(d, c)
         ROOT r = {result}[{rows},{columns}] multiply(s, c)
       }}"""
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_element_types(name: str) -> None:
+    operand, result = TYPES[name]
+    module = together([biased(operand, result, *sizes) for sizes in SIZES])
     generator = np.random.default_rng(1)
-    shapes = [parameter.shape for parameter in xlapy.hlo.parse(text).entry.parameters]
+    shapes = [parameter.shape for parameter in module.entry.parameters]
     arguments = [generator.integers(-3, 4, shape.dims).astype(shape.type.dtype) for shape in shapes]
-    (got,) = same_bits(text, arguments, 1)
-    wanted = xlapy.evaluate(text, *arguments)
     wide = np.complex128 if result.startswith("c") else np.float64
-    np.testing.assert_array_equal(got.astype(wide), wanted.astype(wide))  # sums of small whole numbers are exact
+    results = same_bits(module, arguments, len(SIZES)), xlapy.evaluate(module, *arguments)
+    for sizes, got, wanted in zip(SIZES, *results, strict=True):  # sums of small whole numbers are exact
+        np.testing.assert_array_equal(got.astype(wide), wanted.astype(wide), str(sizes))
 
 
 def test_results_of_another_type_of_the_same_width() -> None:

@@ -30,7 +30,7 @@ def test_processes_of_the_system_do_as_those_of_one_process_do(processes):
 
 @needs_mpi
 def test_the_example_finds_the_same_weights_everywhere():
-    output = run_processes(3, "-m", "mpi4py", "-m", "examples.distributed")
+    output = run_processes(2, "-m", "mpi4py", "-m", "examples.distributed")
     assert output.endswith("the same bits everywhere: True\n")
 
 

@@ -23,7 +23,7 @@ from xlapy.hlo import text as hlo_text
 from xlapy.hlo.graph import HloModule
 
 ALL = {function.__name__: (function, arguments) for function, arguments in PROGRAMS}
-every_program = pytest.mark.parametrize("name", ALL)
+every_program = pytest.mark.parametrize("name", ALL, scope="module")  # one after the other, for what they share
 
 
 @cache

@@ -5,6 +5,7 @@ Sums are over whole numbers, which no order of evaluation changes, so that nearl
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,7 @@ Array = np.ndarray[Any, Any]
 _RANDOM = np.random.default_rng(0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Program:
     """What to record, its arguments, and how far floats of the result may be off: in units of the last place, or
     relative to the largest of them. Unless told, every bit counts."""
@@ -52,13 +53,11 @@ class Program:
     error: float = 0
 
     def module(self) -> HloModule:
-        return record(self.build, *self.arguments)
+        return _recorded(self)
 
-    def check(self, module: HloModule, results: Sequence[Array]) -> None:
+    def check(self, results: Sequence[Array]) -> None:
         """Compares what an executable returned with the evaluator."""
-        with np.errstate(all="ignore"):
-            expected = flatten(xlapy.evaluate(module, *self.arguments))
-        for number, (got, wanted) in enumerate(zip(results, expected, strict=True)):
+        for number, (got, wanted) in enumerate(zip(results, _evaluated(self), strict=True)):
             place = f"{self.title}, result {number}"
             inexact = element_type_of(wanted.dtype).is_float
             if inexact and self.ulp:
@@ -67,6 +66,18 @@ class Program:
                 np.testing.assert_allclose(got, wanted, 0, self.error * np.abs(wanted).max(), err_msg=place)
             else:
                 assert_same(got, wanted, place)
+
+
+@functools.cache
+def _recorded(program: Program) -> HloModule:
+    return record(program.build, *program.arguments)
+
+
+@functools.cache
+def _evaluated(program: Program) -> list[Array]:
+    """The same for all instruction sets."""
+    with np.errstate(all="ignore"):
+        return flatten(xlapy.evaluate(_recorded(program), *program.arguments))
 
 
 def floats(*dims: int, dtype: Any = np.float32) -> Array:

@@ -30,7 +30,7 @@ def chain(x: XlaOp, y: XlaOp) -> XlaOp:
     return x
 
 
-@pytest.mark.parametrize(("size", "has_rest"), [(256, False), (250, True), (1 << 18, False), ((1 << 18) + 1, True)])
+@pytest.mark.parametrize(("size", "has_rest"), [(256, False), (250, True), (1 << 16, False), ((1 << 18) + 1, True)])
 def test_nothing_is_left_over_where_vectors_fill_every_task(size: int, has_rest: bool) -> None:
     """Only a kernel that works in place has code for single elements, and only if its size wants it."""
     random = np.random.default_rng(0)
