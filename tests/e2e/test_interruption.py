@@ -326,7 +326,7 @@ def test_other_threads_are_not_stopped() -> None:
       ENTRY e { x = s64[8] parameter(0)  ROOT y = s64[8] map(x, x), dimensions={0}, to_apply=count }'''
     run = xlapy.compile(text, OPTIONS)
     results = []
-    many = np.full(8, 40000000)
+    many = np.full(8, 15000000)  # far more than a tenth of a second
     other = threading.Thread(target=lambda: results.append(run(many)))
     other.start()
     interrupted(run, np.full(8, 1 << 60))
