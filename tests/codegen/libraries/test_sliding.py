@@ -11,6 +11,7 @@ import pytest
 import xlapy
 from tests.support.values import assert_array_equal
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.libraries.sliding_plan import sliding_fold
 from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
@@ -142,6 +143,17 @@ def test_what_is_divided_by_an_array_has_a_kernel_of_its_own() -> None:
     text = pooling("add", shapes, window, behind="y = RESULT parameter(1)\n ROOT q = RESULT divide(w, y)")
     divisors = np.full([int(size) for size in shapes[1].split(",")], 4, np.float32)
     check(text, divisors, by_library=False)
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_factors_are_none_of_means() -> None:
+    root = parse("""ENTRY main {
+      x = c64[64] parameter(0)
+      n = c64[] constant((0, 1))
+      b = c64[64] broadcast(n), dimensions={}
+      ROOT p = c64[64] multiply(x, b)
+    }""").entry.root
+    assert sliding_fold(root, lambda source: source.opcode == "parameter") is None
 
 
 MADE = {

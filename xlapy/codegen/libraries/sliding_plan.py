@@ -152,7 +152,7 @@ def _scaled(root: Instruction) -> tuple[Instruction, float, float]:
     """What is multiplied or divided by a number, if anything is; and a factor and a divisor, of which one is 1.
 
     A power of two has an exact reciprocal: to divide takes as long as to sum up a dozen elements."""
-    if root.opcode not in ("divide", "multiply"):
+    if root.opcode not in ("divide", "multiply") or root.shape.type not in TYPES:
         return root, 1.0, 1.0
     value, other = root.operands
     if other.opcode == "broadcast":
