@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import pairwise
 from typing import TypeAlias
 
 from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
@@ -13,6 +14,7 @@ from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.matrix_products import one_stride, product_kind
+from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Dims, Shape
@@ -20,8 +22,10 @@ from xlapy.hlo.short_products import short_product
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral, is_real
 from xlapy.passes.algebra.conversion import is_lossless
+from xlapy.passes.algebra.shapes import MOST_AROUND, untransposed
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
+from xlapy.support.records import Record
 
 x, y, z, xs, d, p, numbers = variables("x y z xs d p numbers")
 Parts: TypeAlias = tuple[Instruction, ...]
@@ -61,6 +65,56 @@ def dot_of_transposed_right(
         return None
     batch, contracting = _through(p, numbers.rhs_batch), _through(p, numbers.rhs_contracting)
     return new.like(root, [x, y], dimension_numbers=replace(numbers, rhs_batch=batch, rhs_contracting=contracting))
+
+
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers))
+def dot_of_transposes_inside(
+    root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(x, f(transpose(y))) -> dot(x, f(y)) over other dimensions, where the free ones keep their order; also of
+    several f, and of f(transpose(x)) on the left"""
+    left, right = _in_own_order(x, numbers.lhs_free(x.shape.rank)), _in_own_order(y, numbers.rhs_free(y.shape.rank))
+    if x is y or (left is None and right is None):
+        return None
+    if left is not None:
+        batch, contracting = _through(left.permutation, numbers.lhs_batch), numbers.lhs_contracting
+        numbers = replace(numbers, lhs_batch=batch, lhs_contracting=_through(left.permutation, contracting))
+    if right is not None:
+        batch, contracting = _through(right.permutation, numbers.rhs_batch), numbers.rhs_contracting
+        numbers = replace(numbers, rhs_batch=batch, rhs_contracting=_through(right.permutation, contracting))
+    operands = [x if left is None else left.value, y if right is None else right.value]
+    return new.like(root, operands, dimension_numbers=numbers)
+
+
+class _Turned(Record):
+    """What gives an operand if its dimensions are permuted."""
+
+    value: Value
+    permutation: Dims
+
+
+def _in_own_order(value: Instruction, free: Dims) -> _Turned | None:
+    """f(x) for f(transpose(x)), and the permutation."""
+    if Trait.ELEMENTWISE not in value.spec.traits:
+        return None
+    p = _permutation_inside(value, MOST_AROUND)
+    if p is None or any(p[one] > p[other] for one, other in pairwise(free)):
+        return None
+    found = untransposed(value, p)
+    return None if found is None else _Turned(found, p)
+
+
+def _permutation_inside(value: Instruction, most: int) -> Dims | None:
+    """Of the first transpose that an element-wise instruction is computed from."""
+    for operand in value.operands:
+        if operand.opcode == "transpose":
+            permutation: Dims = operand.attributes["permutation"]
+            return permutation
+        if most and Trait.ELEMENTWISE in operand.spec.traits:
+            found = _permutation_inside(operand, most - 1)
+            if found is not None:
+                return found
+    return None
 
 
 @LAWS.law(P.dot(P.convert(x), P.convert(y)))

@@ -242,23 +242,53 @@ def size_of_static_dimension(root: Instruction, x: Instruction, d: int) -> Value
 @LAWS.law(P.reshape(y))
 def reshape_around_elementwise(root: Instruction, y: Instruction) -> Value | None:
     """reshape(f(reshape(x), number)) -> f(x, number), where x has the dimensions of the result; also of several f"""
-    return _undone(root, y, lambda operand: operand.opcode == "reshape")
+
+    def before(operand: Instruction) -> Value | None:
+        return operand.operands[0] if operand.opcode == "reshape" else None
+
+    return undone(y, root.shape.dims, before)
 
 
 @LAWS.law(P.transpose(y, permutation=p))
 def transpose_around_elementwise(root: Instruction, y: Instruction, p: Dims) -> Value | None:
     """transpose(f(transpose(x, p⁻¹), number), p) -> f(x, number); also of several f"""
-    back = tuple(p.index(dim) for dim in range(len(p)))
-    return _undone(root, y, lambda operand: operand.opcode == "transpose" and operand.attributes["permutation"] == back)
+    return untransposed(y, tuple(p.index(dim) for dim in range(len(p))))
 
 
 MOST_AROUND = 8  # element-wise instructions in a row, between two movements
 
 
-def _undone(
-    root: Instruction, value: Instruction, is_movement: Callable[[Instruction], bool], most: int = MOST_AROUND
+def untransposed(value: Instruction, permutation: Dims) -> Value | None:
+    """f(x, y) if `value` is f(transpose(x), broadcast(y)): what is repeated may be so in another order."""
+    dims = [0] * len(permutation)
+    for dim, place in enumerate(permutation):
+        dims[place] = value.shape.dims[dim]
+
+    def before(operand: Instruction) -> Value | None:
+        if operand.opcode == "transpose" and operand.attributes["permutation"] == permutation:
+            return operand.operands[0]
+        return None
+
+    def repeated(operand: Instruction) -> Value | None:
+        if operand.opcode != "broadcast":
+            return None
+        places = tuple(permutation[dim] for dim in operand.attributes["dimensions"])
+        if places != tuple(sorted(places)):
+            return None
+        return new.broadcast(operand.operands[0], shape=operand.shape.with_dims(dims), dimensions=places)
+
+    return undone(value, tuple(dims), before, repeated)
+
+
+def undone(
+    value: Instruction,
+    dims: Dims,
+    before: Callable[[Instruction], Value | None],
+    alike: Callable[[Instruction], Value | None] = lambda _: None,
+    most: int = MOST_AROUND,
 ) -> Value | None:
-    """An element-wise instruction on what its operands were before a movement that `root` undoes."""
+    """An element-wise instruction on what its operands were `before` a movement, which have these dimensions; or on
+    what is `alike`, besides others."""
     if not most or Trait.ELEMENTWISE not in value.spec.traits or value.sole_user is None or value.called:
         return None
     operands: list[Value] = []
@@ -268,15 +298,16 @@ def _undone(
         if operand.shape.is_scalar:
             operands.append(operand)
         elif number is not None:
-            operands.append(new.filled(number, operand.shape.with_dims(root.shape.dims)))
-        elif is_movement(operand) and operand.operands[0].shape.dims == root.shape.dims:
-            operands.append(operand.operands[0])
-            moved = True
+            operands.append(new.filled(number, operand.shape.with_dims(dims)))
+        elif (same := alike(operand)) is not None:
+            operands.append(same)
         else:
-            before = _undone(root, operand, is_movement, most - 1)
-            if before is None:
+            own = before(operand)
+            if own is None or own.shape.dims != dims:
+                own = undone(operand, dims, before, alike, most - 1)
+            if own is None:
                 return None
-            operands.append(before)
+            operands.append(own)
             moved = True
-    shape = value.shape.with_dims(root.shape.dims) if value.spec.takes_result else None
+    shape = value.shape.with_dims(dims) if value.spec.takes_result else None
     return new.op(value.opcode, operands, shape=shape, **value.attributes) if moved else None
