@@ -33,6 +33,7 @@ from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
+from xlapy.passes.outer_products import OuterProducts
 from xlapy.passes.paired_steps import PairedSteps
 from xlapy.passes.products_as_folds import ProductsAsFolds
 from xlapy.passes.range_folding import RangeFolding
@@ -67,6 +68,7 @@ PASSES: list[type[Pass]] = [
     LoopFusion,
     LoopPacking,
     LoopUnrolling,
+    OuterProducts,
     PairedSteps,
     ProductEpilogues,
     ProductsAsFolds,

@@ -34,6 +34,7 @@ from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
+from xlapy.passes.outer_products import OuterProducts
 from xlapy.passes.paired_steps import PairedSteps
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.products_as_folds import ProductsAsFolds
@@ -72,6 +73,10 @@ ORDER = (
     Order(ScanBatching, ProductsAsFolds, "one product for all steps is better than a fold in each"),
     Order(ProductsAsFolds, LoopInvariantCodeMotion, "a matrix of its own would be computed in front of a loop"),
     Order(ProductsAsFolds, SplitReduction, "what is a fold by then may be split"),
+    Order(AlgebraicSimplification, OuterProducts, "laws bring transposes to where they stay"),
+    Order(ScanBatching, OuterProducts, "products of all steps may be large enough"),
+    Order(ProductsAsFolds, OuterProducts, "folds read a matrix once for few vectors"),
+    Order(OuterProducts, LayoutChoice, "what is element-wise has any order"),
     Order(LoopInvariantCodeMotion, LayoutChoice, "what moves out of a loop has neighbours there"),
     Order(AlgebraicSimplification, LayoutChoice, "transposes that laws take away need no order"),
     Order(ZeroSized, LayoutChoice, "arrays without elements lie nowhere"),
@@ -178,6 +183,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         ),
         ScanBatching(),
         ProductsAsFolds(),
+        OuterProducts(),
         FixedPoint(
             "hoist",
             (
