@@ -32,11 +32,13 @@ from xlapy.codegen.kernels.padded_rows import (
     interior_of,
     joined_parts,
 )
+from xlapy.codegen.kernels.row_choice import LEAST_CHOSEN, choice_of_rows, sides_of
 from xlapy.codegen.kernels.row_order import (
     RowWalk,
     inner_dim,
     inner_size,
     outer_dims,
+    place_in_row,
     rows_and_columns,
     rows_of_operand,
 )
@@ -485,6 +487,10 @@ def _by_rows(
     def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
         storing(ix, index, placement or placement_of_all)
 
+    is_long_enough = plan.lanes > 1 and inner_size(shape) >= LEAST_CHOSEN * plan.lanes
+    is_whole = not (in_parts or plan.is_quick)
+    choice = choice_of_rows(plan.roots, {inner_dim(shape)}) if is_whole and is_long_enough else None
+
     def one_row(row: Value, outer: Mapping[int, Coordinate] | None) -> None:
         fetching.emit(k, row, end)
         if joined is not None:
@@ -493,18 +499,36 @@ def _by_rows(
         if interior:
             emit_padded_row(k, shape, row, plan.lanes, step, interior, past_caches, is_long=is_long)
             return
-        emit_part(
-            k,
-            shape,
-            row,
-            walk.outer_positions(k, shape, row) if outer is None else outer,
-            range(inner_size(shape)),
-            plan.lanes,
-            step,
-            overlapping=not in_place,
-            past_caches=past_caches,
-            backwards=inner_dim(shape) in walk.backwards,
-        )
+        places = walk.outer_positions(k, shape, row) if outer is None else outer
+
+        def whole(step: RowStep) -> None:
+            emit_part(
+                k,
+                shape,
+                row,
+                places,
+                range(inner_size(shape)),
+                plan.lanes,
+                step,
+                overlapping=not in_place,
+                past_caches=past_caches,
+                backwards=inner_dim(shape) in walk.backwards,
+            )
+
+        if choice is None:
+            whole(step)
+            return
+
+        def one_side(number: int) -> None:
+            chosen = replace(plan, roots=sides_of(plan.roots, number))
+            stores = _storing(chosen, fetching.arrays, outputs)
+            whole(lambda ix, index, placement: stores(ix, index, placement or placement_of_all))
+
+        ix = Indexing(k, 1)
+        place = place_in_row(shape, places, ix.along_lanes(k.const(I64, 0)))
+        (condition,) = ElementGraph(ix, fetching.arrays).values([(choice, place)])
+        assert isinstance(condition, Value)
+        k.if_else(condition, lambda: one_side(1), lambda: one_side(2))
 
     is_short = inner_size(shape) < SHORT_ROW * plan.lanes and plan.units >= MANY_ROWS
     if in_parts or streams or plan.is_quick or not is_short:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from xlapy.codegen.arrays import Array
@@ -24,7 +25,9 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.joined_columns import store_columns
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes
+from xlapy.codegen.kernels.row_choice import LEAST_CHOSEN, choice_of_rows, sides_of
 from xlapy.codegen.kernels.strip import stored_past_caches, strip
+from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, joins_columns, region_functions
@@ -113,10 +116,32 @@ def emit_short_rows(
             strip(k, begin, end, plan.lanes, step({}), overlapping=not in_place)
             return
         scalar, length = Indexing(k, 1), k.const(I64, dims[plan.along])
+        is_long = dims[plan.along] >= LEAST_CHOSEN * plan.lanes
+        choice = choice_of_rows(plan.roots, {*range(plan.along, len(dims))}) if is_long else None
         with k.loop(begin, end) as rows:
             places_outside = scalar.delinearize(Coordinate(rows.index), [dims[dim] for dim in plan.outer])
             row = dict(zip(plan.outer, places_outside, strict=True))
-            strip(k, k.const(I64, 0), length, plan.lanes, step(row), overlapping=not in_place)
+
+            def whole(step: Callable[[Indexing, Value], None]) -> None:
+                strip(k, k.const(I64, 0), length, plan.lanes, step, overlapping=not in_place)
+
+            def one_side(number: int) -> None:
+                sides = sides_of(plan.roots, number)
+                if not (in_place or plan.streaming) and all(side in arrays and is_row_major(side) for side in sides):
+                    for output, side in zip(outputs, sides, strict=True):
+                        size = math.prod(dims[plan.along :]) * memory_type(side.shape.type).bytes
+                        goal, source = (k.gep(array.pointer, rows.index, size) for array in (output, arrays[side]))
+                        k.memcpy(goal, source, size)
+                else:
+                    whole(_step(replace(plan, roots=sides), arrays, outputs, row))
+
+            if choice is None:
+                whole(step(row))
+            else:
+                place = Index(dims, tuple(row.get(dim, scalar.constant(0)) for dim in range(len(dims))))
+                (condition,) = ElementGraph(scalar, arrays).values([(choice, place)])
+                assert isinstance(condition, Value)
+                k.if_else(condition, lambda: one_side(1), lambda: one_side(2))
 
 
 def _step(
