@@ -389,6 +389,14 @@ PROGRAMS = {
         "reduce-window-in-steps",
     ),
     "lengths of points": Program(lambda x: (x * x).sum(-1), (jnp.ones((100, 3)),), "reduce-of-few"),
+    "bytes of a transposed matrix": Program(
+        lambda x, w: x @ w.T.astype(jnp.float32), (V, np.ones((4, 5), np.int8)), "dot-of-transposes-inside"
+    ),
+    "parts of a function": Program(
+        lambda x: jnp.piecewise(x, [x < 0, x >= 1], [lambda x: -x, lambda x: x**2, lambda x: x]),
+        (jnp.ones(100),),
+        "reduce-of-joined",
+    ),
     "a transposed convolution to few features": Program(
         lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME"),
         (jnp.ones((1, 16, 16, 32)), jnp.ones((4, 4, 32, 4))),
