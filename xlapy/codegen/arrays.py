@@ -9,7 +9,7 @@ from functools import partial
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I16, I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.register_transpose import picked
+from xlapy.codegen.register_transpose import blended, picked
 from xlapy.codegen.registers import (
     Element,
     Pair,
@@ -106,8 +106,11 @@ class Array:
             turn = partial(k.shuffle, b=None, lanes=range(ix.lanes - 1, -1, -1))
             first = ix.add(offset, offset.step * (ix.lanes - 1))._replace(step=-offset.step)
             turned = None if mask is None else turn(mask)
+            column = None if turned is not None else self._column_of_rows(ix, first, index)
             if first.step == 1:
                 loaded = self._load_neighbours(k, first, ix.lanes, turned)
+            elif column is not None:
+                loaded = self._load_column(ix, first, column)
             else:
                 loaded = self._load_strided(ix, first, turned)
             parts = [moved(k, turn, part) for part in parts_of(loaded)]
@@ -278,7 +281,7 @@ class Array:
         if width < I32.bytes:
             if dims[-1] != step or not (self._row_word(step, ix.lanes) or self._shuffles_columns(ix, step)):
                 return None
-        elif step != PAIR and not (ix.k.module.has_permute and ix.lanes * width <= REGISTER_BYTES):
+        elif step != PAIR and not self._is_permuted(ix) and not self._is_blended(ix, step):
             return None
         last = index.coordinates[-1]
         if last.vector is not None:
@@ -286,6 +289,17 @@ class Array:
         if last.is_uniform and (dims[-1] != step or not 0 <= (last.start.constant or 0) < step):
             return None
         return ix.k.remainder(last.start, step) if last.step in (0, step) else None
+
+    def _is_permuted(self, ix: Indexing) -> bool:
+        """Whether lanes choose among those of several registers."""
+        return ix.k.module.has_permute and ix.lanes * memory_type(self.shape.type).bytes <= REGISTER_BYTES
+
+    def _is_blended(self, ix: Indexing, step: int) -> bool:
+        """Whether a column is chosen among registers as it lies, and then put in order: what lies three apart has all
+        places of a register."""
+        width = memory_type(self.shape.type).bytes
+        fits = width >= I32.bytes and ix.lanes * width <= SHORT_REGISTER_BYTES
+        return step == TRIPLE and fits and ix.k.module.has_short_permute and ix.lanes & (ix.lanes - 1) == 0
 
     def _shuffles_columns(self, ix: Indexing, step: int) -> bool:
         """Whether columns of rows of three narrow elements are picked out of vectors that are short enough for one
@@ -311,7 +325,8 @@ class Array:
         parts = [self._load_neighbours(k, ix.add(offset, n * lanes - column), lanes, None) for n in range(step)]
         places = [divmod(lane * step + column, lanes) for lane in range(lanes)]
         vectors = [part for part in parts if isinstance(part, Value)]
-        return picked(k, vectors, places)
+        is_blended = self._is_blended(ix, step) and not self._is_permuted(ix)
+        return (blended if is_blended else picked)(k, vectors, places)
 
     def _load_strided(self, ix: Indexing, offset: Coordinate, mask: Value | None) -> Value:
         """Every second (third ...) element: whole vectors side by side, the last one ending with the last lane's

@@ -108,3 +108,15 @@ def picked(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int
         chosen = k.shuffle(chosen, vectors[number], own)
         own = list(range(lanes))
     return chosen
+
+
+def blended(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+    """The same for lanes of which no two have the same place: they are chosen where they are, and moved once."""
+    lanes = len(picks)
+    source = {lane: vector for vector, lane in picks}
+    first, *others = sorted({vector for vector, _ in picks})
+    chosen = vectors[first]
+    for number in others:
+        own = [lanes + lane if source[lane] == number else lane for lane in range(lanes)]
+        chosen = k.shuffle(chosen, vectors[number], own)
+    return k.shuffle(chosen, None, [lane for _, lane in picks])
