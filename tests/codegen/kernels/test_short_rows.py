@@ -246,3 +246,42 @@ def test_in_place_of_an_operand() -> None:
         l = (s32[], f32[1501,3], f32[1501]) while(s), condition=below, body=scaled
         ROOT r = f32[1501,3] get-tuple-element(l), index=1
       }""")
+
+
+def bordered(
+    element_type: str, images: int, sides: tuple[int, int], border: int, *, mirrored: bool, changed: bool
+) -> str:
+    """Images in which borders of rows and columns are repeated, or mirrored."""
+    lines, dims = [f"x0 = {element_type}[{images},{sides[0]},{sides[1]},3] parameter(0)"], [images, *sides, 3]
+    for step, dim in enumerate((1, 2)):
+        whole = [f"[0:{size}]" for size in dims]
+
+        def piece(name: str, start: int, end: int, dim: int = dim, step: int = step, whole: list[str] = whole) -> str:
+            sizes = [*dims[:dim], end - start, *dims[dim + 1 :]]
+            shape = f"{element_type}[{','.join(map(str, sizes))}]"
+            cut = ", ".join([*whole[:dim], f"[{start}:{end}]", *whole[dim + 1 :]])
+            lines.append(f"{name} = {shape} slice(x{step}), slice={{{cut}}}")
+            if mirrored:
+                lines.append(f"{name}r = {shape} reverse({name}), dimensions={{{dim}}}")
+            return f"{name}r" if mirrored else name
+
+        size = dims[dim]
+        if mirrored:
+            low, high = [piece(f"a{step}", 1, border + 1)], [piece(f"b{step}", size - border - 1, size - 1)]
+        else:
+            low, high = [piece(f"a{step}", 0, 1)] * border, [piece(f"b{step}", size - 1, size)] * border
+        dims[dim] += 2 * border
+        shape = f"{element_type}[{','.join(map(str, dims))}]"
+        joined = ", ".join([*low, f"x{step}", *high])
+        lines.append(f"x{step + 1} = {shape} concatenate({joined}), dimensions={{{dim}}}")
+    last = f"{element_type}[{','.join(map(str, dims))}]"
+    lines.append(f"ROOT r = {last} {'add(x2, x2)' if changed else 'copy(x2)'}")
+    return "HloModule m ENTRY main {\n" + "\n".join(lines) + "\n}"
+
+
+@pytest.mark.parametrize("element_type", ["f32", "u8", "bf16", "f64"])
+@pytest.mark.parametrize("mirrored", [False, True], ids=["repeated", "mirrored"])
+@pytest.mark.parametrize("border", [1, 3, 9])
+def test_borders_of_images(element_type: str, border: int, *, mirrored: bool) -> None:
+    check_text(bordered(element_type, 2, (20, 61), border, mirrored=mirrored, changed=False))
+    check_text(bordered(element_type, 3, (11, 40), border, mirrored=mirrored, changed=True))

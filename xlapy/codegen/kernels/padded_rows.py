@@ -32,10 +32,15 @@ Interior = Mapping[int, range]
 
 
 def interior_of(
-    roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int, *, repeated: bool = False
+    roots: Sequence[Instruction],
+    is_input: Callable[[Instruction], bool],
+    lanes: int,
+    *,
+    repeated: bool = False,
+    along: int | None = None,
 ) -> Interior:
     """Where all that is padded has elements, and all that is joined those of one operand, the longest such part of each
-    dimension; nothing if that is nowhere, or no vector fits in."""
+    dimension; nothing if that is nowhere, or no vector fits in. Vectors go along rows, or `along` another dimension."""
     shape = roots[0].shape
     if shape.bytes < (LEAST_REPEATED_BYTES if repeated else LEAST_BYTES):
         return {}
@@ -62,8 +67,8 @@ def interior_of(
         if inside := [place for place in places if place in known[1:]]:
             parts = pairwise([known.start, *sorted(inside), known.stop])
             interior[dim] = max((range(*part) for part in parts), key=len)
-    along = interior.get(inner_dim(shape), range(lanes))
-    return interior if all(interior.values()) and len(along) >= lanes else {}
+    positions = interior.get(inner_dim(shape) if along is None else along, range(lanes))
+    return interior if all(interior.values()) and len(positions) >= lanes else {}
 
 
 class JoinedParts(NamedTuple):
@@ -256,7 +261,7 @@ def emit_padded_row(
     def with_elements() -> None:
         if along.start and not shares_ends:
             edge(0, max(along.start, lanes), along.start - lanes)
-        part = along if past_caches is not None else _between_edges(along, lanes, size)
+        part = along if past_caches is not None else between_edges(along, lanes, size)
         emit_part(k, shape, row, bounded, part, lanes, step, overlapping=True, past_caches=past_caches)
         if along.stop < size and not shares_ends:
             begin = min(along.stop, size - lanes)
@@ -317,7 +322,7 @@ def emit_joined_row(
         part_of_row(outer, part)
 
 
-def _between_edges(along: range, lanes: int, size: int) -> range:
+def between_edges(along: range, lanes: int, size: int) -> range:
     """The part of the inside that no vector has that is at an edge; all of it, if no vector fits in then."""
     start = max(along.start, lanes) if along.start else 0
     stop = min(along.stop, size - lanes) if along.stop < size else size

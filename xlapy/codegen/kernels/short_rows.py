@@ -13,6 +13,7 @@ fills a vector, are rows of all their elements.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +23,10 @@ from functools import partial
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.joined_columns import store_columns
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes
+from xlapy.codegen.kernels.padded_rows import Interior, between_edges, interior_of, is_within
 from xlapy.codegen.kernels.row_choice import LEAST_CHOSEN, choice_of_rows, sides_of
 from xlapy.codegen.kernels.strip import stored_past_caches, strip
 from xlapy.codegen.registers import memory_type
@@ -118,11 +120,13 @@ def emit_short_rows(
         scalar, length = Indexing(k, 1), k.const(I64, dims[plan.along])
         is_long = dims[plan.along] >= LEAST_CHOSEN * plan.lanes
         choice = choice_of_rows(plan.roots, {*range(plan.along, len(dims))}) if is_long else None
+        parts_pay = not (in_place or plan.streaming)
+        interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, along=plan.along) if parts_pay else {}
         with k.loop(begin, end) as rows:
             places_outside = scalar.delinearize(Coordinate(rows.index), [dims[dim] for dim in plan.outer])
             row = dict(zip(plan.outer, places_outside, strict=True))
 
-            def whole(step: Callable[[Indexing, Value], None]) -> None:
+            def whole(step: Step) -> None:
                 strip(k, k.const(I64, 0), length, plan.lanes, step, overlapping=not in_place)
 
             def one_side(number: int) -> None:
@@ -135,7 +139,9 @@ def emit_short_rows(
                 else:
                     whole(_step(replace(plan, roots=sides), arrays, outputs, row))
 
-            if choice is None:
+            if interior and max(interior) <= plan.along:
+                _emit_padded(k, plan, step, row, interior)
+            elif choice is None:
                 whole(step(row))
             else:
                 place = Index(dims, tuple(row.get(dim, scalar.constant(0)) for dim in range(len(dims))))
@@ -144,15 +150,47 @@ def emit_short_rows(
                 k.if_else(condition, lambda: one_side(1), lambda: one_side(2))
 
 
+def _emit_padded(
+    k: KernelBuilder, plan: ShortRowsPlan, step: Callable[..., Step], row: Mapping[int, Coordinate], interior: Interior
+) -> None:
+    """What lies within all borders of what is padded or joined is made of one thing; what does not, of any, and one by
+    one where vectors of narrow elements have no masks: LLVM would ask for each lane."""
+    size, lanes = plan.shape.dims[plan.along], plan.lanes
+    inside = [is_within(k, row[dim], positions) for dim, positions in interior.items() if dim in row]
+    is_inside = functools.reduce(k.and_, inside, k.const(I1, 1))
+    bounded = {dim: at._replace(bounds=interior.get(dim)) for dim, at in row.items()}
+    along = interior.get(plan.along, range(size))
+    are_single = not k.has_masks and any(memory_type(root.shape.type).bits < I32.bits for root in plan.roots)
+    least = 1 if are_single else lanes  # elements at an end
+    part = along if are_single else between_edges(along, lanes, size)
+    with k.if_(is_inside):
+        own = step(bounded, along if len(along) < size else None)
+        strip(k, k.const(I64, part.start), k.const(I64, part.stop), lanes, own, overlapping=True)
+    whole = k.const(I64, size)
+    first_end = k.select(is_inside, max(along.start, least) if along.start else 0, whole)
+    second = k.select(is_inside, min(along.stop, size - least) if along.stop < size else size, whole)
+    with k.loop(0, 2) as ends:
+        is_second = k.compare("ne", ends.index, 0)
+        begin, end = k.select(is_second, second, 0), k.select(is_second, whole, first_end)
+        strip(k, begin, end, least, step(row), overlapping=not are_single)
+
+
+Step = Callable[[Indexing, Value], None]
+
+
 def _step(
-    plan: ShortRowsPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array], row: Mapping[int, Coordinate]
-) -> Callable[[Indexing, Value], None]:
-    """Computes and stores all elements of as many short rows as there are lanes."""
+    plan: ShortRowsPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    row: Mapping[int, Coordinate],
+    bounds: range | None = None,
+) -> Step:
+    """Computes and stores all elements of as many short rows as there are lanes, all within `bounds` if given."""
     dims, of_rows = plan.shape.dims, plan.shape.with_dims(plan.shape.dims[: plan.along + 1])
     places = list(itertools.product(*map(range, dims[plan.along + 1 :])))
 
     def step(ix: Indexing, position: Value) -> None:
-        known = {**row, plan.along: ix.along_lanes(position)}
+        known = {**row, plan.along: ix.along_lanes(position)._replace(bounds=bounds)}
         first = tuple(known.get(dim, ix.constant(0)) for dim in range(plan.along + 1))
         indices = [Index(dims, (*first, *(_column(ix, number) for number in place))) for place in places]
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots for index in indices])
