@@ -283,5 +283,5 @@ def bordered(
 @pytest.mark.parametrize("mirrored", [False, True], ids=["repeated", "mirrored"])
 @pytest.mark.parametrize("border", [1, 3, 9])
 def test_borders_of_images(element_type: str, border: int, *, mirrored: bool) -> None:
-    check_text(bordered(element_type, 2, (20, 61), border, mirrored=mirrored, changed=False))
-    check_text(bordered(element_type, 3, (11, 40), border, mirrored=mirrored, changed=True))
+    check_text(bordered(element_type, 10, (20, 121), border, mirrored=mirrored, changed=False))
+    check_text(bordered(element_type, 20, (11, 140), border, mirrored=mirrored, changed=True))
