@@ -36,6 +36,10 @@ BATCHED = {
 BIASED = {"64": (64, 64, 64), "256": (256, 256, 256), "128x3072x768": (128, 3072, 768), "1024": (1024, 1024, 1024)}
 
 
+POINTS = {"4096x64x3": (4096, 64, 3), "4096x256x3": (4096, 256, 3), "16384x128x4": (16384, 128, 4)}
+"""Points, features and coordinates."""
+
+
 def operands(dtype: Any, *, transposed: bool = False, bias: bool = False) -> Maker:
     def make(generator: np.random.Generator, size: Any) -> Arrays:
         *batch, rows, columns, depth = size
@@ -129,6 +133,7 @@ WORKLOADS = [
     _product("bf16", jnp.matmul, operands(ml_dtypes.bfloat16), SQUARES),
     _product("s8_s32", integer_product, operands(np.int8), SQUARES),
     _product("skinny_f32", jnp.matmul, operands(np.float32), SKINNY, equivalent=equivalents.matrix_product),
+    _product("points", lambda x, w, b: jax.nn.relu(x @ w + b), operands(np.float32, bias=True), POINTS),
     _product(
         "transposed_f32",
         lambda a, b: a @ b.T,

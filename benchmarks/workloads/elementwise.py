@@ -58,6 +58,11 @@ def clipped(x: Any, y: Any) -> Any:
     return jnp.where(x > y, jnp.minimum(x, 1.0), jnp.maximum(y, -1.0) * 0.5)
 
 
+def piecewise(x: Any) -> Any:
+    """A function in three parts."""
+    return jnp.piecewise(x, [x < -1, x > 1], [lambda x: -2 * x - 1, lambda x: 2 * x - 1, lambda x: x * x])
+
+
 def _chain(name: str, function: Callable[..., Any], inputs: Maker, **options: Any) -> Workload:
     return Workload("elementwise", name, function, inputs, VECTOR_SIZES, **options)
 
@@ -81,6 +86,7 @@ WORKLOADS = [
     _chain("power", jnp.power, uniform(0.1, 4, 2), equivalent=equivalents.power),
     _chain("softplus", jax.nn.softplus, normal()),
     _chain("erf", jax.lax.erf, normal()),
+    _chain("piecewise", piecewise, normal()),
     _chain("gelu_tanh", jax.nn.gelu, normal(), equivalent=equivalents.gelu_tanh),
     _chain("gelu_erf", lambda x: jax.nn.gelu(x, approximate=False), normal()),
     _chain("black_scholes", black_scholes, uniform(0.5, 2, 3)),

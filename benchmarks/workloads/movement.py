@@ -43,6 +43,15 @@ def lattice_boltzmann(x: Any) -> Any:
     return x - 0.6 * (x - rest)
 
 
+def some_mirrored(x: Any, mirrored: Any) -> Any:
+    """Some of many pictures the other way round, as they are augmented."""
+    return jnp.where(mirrored[:, None, None, None], x[:, :, ::-1], x)
+
+
+def pictures_to_mirror(generator: np.random.Generator, shape: Any) -> Arrays:
+    return [generator.standard_normal(shape, np.float32), generator.random(shape[0]) < 0.5]
+
+
 def space_to_depth(x: Any) -> Any:
     """Blocks of two by two pixels as features, as networks that merge patches begin."""
     count, rows, columns, colours = x.shape
@@ -78,6 +87,8 @@ WORKLOADS = [
     _movement("strided_slice", lambda x: x[::2, ::3]),
     _movement("every_second_column", lambda x: x[:, ::2]),
     _movement("mirrored_u8", lambda x: x[:, :, ::-1], integers(0, 256, dtype=np.uint8), PICTURES),
+    _movement("some_mirrored", some_mirrored, pictures_to_mirror, PICTURES),
+    _movement("reflected_borders", lambda x: jnp.pad(x, ((0, 0), (4, 4), (4, 4), (0, 0)), "reflect"), sizes=PICTURES),
     _movement("space_to_depth", space_to_depth, sizes=PICTURES),
     _movement("wavelet", wavelet),
 ]
