@@ -1,9 +1,9 @@
 """Object code without LLVM, for code that is too simple to need it.
 
-What a program consists of besides kernels is a few calls with addresses in tables. LLVM takes a millisecond for each
-module, however little is in it: a tenth of the time of many programs.
+What a program consists of besides kernels is a few calls with addresses in tables, perhaps in loops. LLVM takes a
+millisecond for each module, however little is in it: a tenth of the time of many programs.
 """
 
-from xlapy.codegen.assembler.straight_code import assembled
+from xlapy.codegen.assembler.module import Assembled, assembled
 
-__all__ = ["assembled"]
+__all__ = ["Assembled", "assembled"]

@@ -27,6 +27,9 @@ CONDITIONS = {"eq": 4, "ne": 5, "ult": 2, "uge": 3, "ule": 6, "ugt": 7, "slt": 1
 ARITHMETIC = {"add": b"\x01", "sub": b"\x29", "and": b"\x21", "or": b"\x09", "xor": b"\x31"}
 """The opcode for a register onto another one."""
 
+SHIFTS = {"shl": 4, "lshr": 5, "ashr": 7}
+"""What tells shifts by a number apart."""
+
 WORD_BYTES = 8
 _BYTE, _HALF_WORD = 1 << 7, 1 << 31
 
@@ -69,6 +72,28 @@ class Assembler:
 
     def multiply(self, goal: Register, other: Register) -> None:
         self._onto(b"\x0f\xaf", other, goal)
+
+    def divide(self, by: Register, *, signed: bool) -> None:
+        """What is in RAX, into it; RDX is lost."""
+        self.code += b"\x48\x99" if signed else b"\x31\xd2"
+        self.code += _prefix(0, by) + bytes([0xF7, (0xF8 if signed else 0xF0) | by & 7])
+
+    def shift(self, opcode: str, goal: Register, count: int) -> None:
+        """By one of `SHIFTS`."""
+        self.code += _prefix(0, goal) + bytes([0xC1, 0xC0 | SHIFTS[opcode] << 3 | goal & 7, count])
+
+    def sign_extend(self, goal: Register, narrow: Register) -> None:
+        self._onto(b"\x63", narrow, goal)
+
+    def zero_extend(self, goal: Register, narrow: Register) -> None:
+        self._onto(b"\x89", goal, narrow, narrow=True)
+
+    def read_clock(self, goal: Register) -> None:
+        """Cycles; RAX and RDX are lost."""
+        self.code += b"\x0f\x31"
+        self.shift("shl", Register.RDX, 32)
+        self.arithmetic("or", Register.RAX, Register.RDX)
+        self.move(goal, Register.RAX)
 
     def compare(self, one: Register, other: Register, *, narrow: bool) -> None:
         self._onto(b"\x39", one, other, narrow=narrow)

@@ -1,8 +1,9 @@
-"""Code that is assembled without LLVM does what LLVM's does, and what is not known is left to LLVM."""
+"""Functions that are assembled without LLVM do what LLVM's do."""
 
 from __future__ import annotations
 
 import ctypes
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import xlapy
 from tests.support.native import record
 from xlapy import ops
 from xlapy.codegen.assembler import assembled
-from xlapy.codegen.ir import F32, I32, I64, PTR, KernelBuilder, Module
+from xlapy.codegen.clock import clock
+from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime.hand_written import is_linux_on_x86
@@ -40,8 +42,8 @@ NUMBERS = [
 
 def linked(module: Module, *names: str) -> list[LinkedCode]:
     """The code that is assembled, and LLVM's."""
-    code = assembled(module.text(), host_target())
-    assert code is not None
+    code, rest = assembled(module.text(), host_target())
+    assert code is not None and rest is None
     return [link([made], {}, names) for made in (code, emit_object(module.text(), host_target(), codegen_level=0))]
 
 
@@ -167,48 +169,117 @@ def test_the_object_file_is_one_for_any_linker() -> None:
     with KernelBuilder(module, "sum", [("x", I64)], I64) as k:
         second = k.load(k.gep(k.table(I64, [5, 7]), 8), I64)
         k.ret(k.add(k.call_value("llabs", [k.parameters["x"]], I64), second))
-    code = assembled(module.text(), host_target())
+    code, _ = assembled(module.text(), host_target())
     assert code is not None
     offsets, unload = link_by_llvm([code], {}, ["sum"])
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(offsets["sum"])(-3) == 10
     unload()
 
 
-def written(write: Any, parameters: int = 2) -> str:
+@ON_LINUX
+def test_loops_and_choices() -> None:
+    """In each other; with values that go around them, and past them."""
     module = Module()
-    names = [(f"p{number}", PTR) for number in range(parameters)]
-    with KernelBuilder(module, "f", names, None) as k:
-        write(k)
-    return module.text()
+    with KernelBuilder(module, "nest", [("n", I64), ("x", PTR)], I64) as k:
+        n, x = k.parameters["n"], k.parameters["x"]
+        with k.loop(0, n, carry=[k.const(I64, 1), n]) as outer:
+            a, b = outer.values
+            with k.loop(outer.index, n, 2, carry=[a]) as inner:
+                k.store(k.gep(x, k.and_(inner.index, 7), 8), inner.values[0])
+                inner.next = [k.sub(k.mul(inner.values[0], 3), inner.index)]
+            is_less = k.compare("lt", inner.results[0], b)
+            outer.next = k.if_else(is_less, lambda: [b, inner.results[0]], lambda: [k.add(a, 1), k.smin(b, a)])
+        k.ret(k.xor(outer.results[0], k.shl(outer.results[1], 1)))
+    results = []
+    codes = linked(module, "nest")
+    for call in calls(codes, "nest", ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p):
+        x = np.zeros(8, np.int64)
+        results.append([[call(n, x.ctypes.data), *x.tolist()] for n in (-1, 0, 1, 2, 9)])
+    assert results[0] == results[1]
 
 
-def loop(k: KernelBuilder) -> None:
-    with k.loop(0, 10) as loop:
-        k.store(k.parameters["p0"], loop.index)
+@ON_LINUX
+@pytest.mark.parametrize("values", [2, 3, 9])
+def test_values_change_places(values: int) -> None:
+    """All at once, in registers and in the frame, and such that are a known distance from others."""
+    module = Module()
+    with KernelBuilder(module, "turn", [("n", I64), ("x", PTR)], PTR) as k:
+        places = [k.gep(k.parameters["x"], 8 * number) for number in range(values)]
+        with k.loop(0, k.parameters["n"], carry=places) as loop:
+            first, *others = loop.values
+            k.store(others[-1], loop.index)
+            loop.next = [*others[:-1], k.gep(first, 8), others[-1]]
+        k.ret(loop.results[0])
+    results = []
+    codes = linked(module, "turn")
+    for call in calls(codes, "turn", ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p):
+        x = np.zeros(64, np.int64)
+        found = [call(n, x.ctypes.data) - x.ctypes.data for n in (0, 1, 7, 20)]
+        results.append([found, x.tolist()])
+    assert results[0] == results[1]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(written(loop), id="a loop"),
-        pytest.param(written(lambda k: k.store(k.parameters["p0"], k.const(F32, 1))), id="a float"),
-        pytest.param(written(lambda k: k.alloca(I64, 1, align=64)), id="a frame that is aligned"),
-        pytest.param(written(lambda k: k.alloca(I64, 1 << 20)), id="a large frame"),
-        pytest.param(written(lambda k: None, parameters=7), id="parameters on the stack"),
-        pytest.param(written(lambda k: k.fence()), id="another instruction"),
-        pytest.param("@x = global i64 0\n", id="data"),
-        pytest.param("define internal void @f(ptr %x) {\nentry:\n  ret void\n}\n", id="a function of its own"),
-    ],
-)
-def test_other_code_is_llvms(text: str) -> None:
-    assert assembled(text, X86) is None
+@ON_LINUX
+def test_a_loop_ends_when_it_is_told_to() -> None:
+    module = Module()
+    with KernelBuilder(module, "halved", [("x", I64)], I64) as k:
+        steps, _ = k.while_loop(
+            lambda values: k.compare("ne", values[1], 0),
+            lambda values: [k.add(values[0], 1), k.lshr(values[1], 1)],
+            [k.const(I64, 0), k.parameters["x"]],
+        )
+        k.ret(steps)
+    codes = linked(module, "halved")
+    mine, theirs = calls(codes, "halved", ctypes.c_int64, ctypes.c_int64)
+    assert [mine(x) for x in NUMBERS] == [theirs(x) for x in NUMBERS] == [(x % (1 << 64)).bit_length() for x in NUMBERS]
 
 
-@pytest.mark.parametrize("machine", ["neon"])
-def test_other_machines_are_llvms(machine: str) -> None:
-    text = written(lambda k: None)
-    assert assembled(text, X86) is not None
-    assert assembled(text, reference_target(machine)) is None
+@ON_LINUX
+def test_operations_on_numbers() -> None:
+    module = Module()
+    with KernelBuilder(module, "all", [("a", I64), ("b", I64), ("to", PTR)], None) as k:
+        a, b = k.parameters["a"], k.parameters["b"]
+        narrow, other = k.trunc(a, I32), k.trunc(b, I32)
+        values = [k.smax(a, b), k.smin(a, b), k.umax(a, b), k.umin(a, b)]
+        values += [k.shl(a, 5), k.lshr(a, 63), k.ashr(a, 7), k.udiv(a, 10), k.sdiv(a, -7), k.udiv(b, k.or_(a, 1))]
+        values += [k.zext(narrow, I64), k.sext(k.add(narrow, other), I64), k.zext(k.smax(narrow, other), I64)]
+        values += [k.select(k.compare("lt", narrow, other), a, b), k.select(k.compare("eq", a, b), b, k.const(I64, 5))]
+        values += k.switch(narrow, {0: lambda: [b], -1: lambda: [a]}, lambda: [k.const(I64, 9)])
+        for number, value in enumerate(values):
+            k.store(k.gep(k.parameters["to"], number, 8), value)
+    codes = linked(module, "all")
+    for a, b in product(NUMBERS, NUMBERS):
+        results = []
+        for call in calls(codes, "all", None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p):
+            to = np.zeros(16, np.int64)
+            call(a, b, to.ctypes.data)
+            results.append(to.tolist())
+        assert results[0] == results[1]
+
+
+@ON_LINUX
+@pytest.mark.parametrize("size", [1, 4, 8, 100])
+def test_memory_is_copied(size: int) -> None:
+    module = Module()
+    with KernelBuilder(module, "copy", [("to", PTR), ("x", PTR)], None) as k:
+        k.memcpy(k.gep(k.parameters["to"], 3), k.gep(k.parameters["x"], 5), size)
+    x = np.arange(128, dtype=np.uint8)
+    codes = linked(module, "copy")
+    for call in calls(codes, "copy", None, ctypes.c_void_p, ctypes.c_void_p):
+        to = np.zeros(128, np.uint8)
+        call(to.ctypes.data, x.ctypes.data)
+        np.testing.assert_array_equal(to[3 : 3 + size], x[5 : 5 + size])
+        assert not to[3 + size :].any() and not to[:3].any()
+
+
+@ON_LINUX
+def test_the_clock_runs() -> None:
+    module = Module()
+    with KernelBuilder(module, "now", [], I64) as k:
+        k.ret(clock(k))
+    codes = linked(module, "now")
+    mine, theirs = calls(codes, "now", ctypes.c_int64)
+    assert theirs() <= mine() <= theirs()
 
 
 @ON_LINUX

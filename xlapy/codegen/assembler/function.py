@@ -1,0 +1,430 @@
+"""Code that loads, stores, counts, calls and branches: from LLVM IR, as emitters write it, to that of x86-64.
+
+    %v6 = getelementptr i8, ptr %table, i64 8
+    store ptr %v2, ptr %v6, align 8
+    call void @kernel.0(ptr %table, i64 0, i64 16)
+
+Each value has a register that calls keep, or, if there are too many, a word in the frame; what is a known distance from
+another one has neither. What blocks get from those before them is put there on the way. Numbers of 32 bits are the low
+halves of words. Anything else than that in a function, and LLVM takes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from xlapy.codegen.assembler.x86 import (
+    ARGUMENTS,
+    ARITHMETIC,
+    CONDITIONS,
+    KEPT,
+    SHIFTS,
+    WORD_BYTES,
+    Assembler,
+    Register,
+)
+
+MOST_FRAME = 1 << 16  # bytes
+_FRAME_ALIGNMENT = 16
+_FIRST, _SECOND = Register.RAX, Register.R10  # what operations work in; no arguments are in either
+_ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from
+
+
+class NotKnown(Exception):
+    """There is something in the code that is LLVM's."""
+
+
+class _Home(NamedTuple):
+    """Where a value is: at a distance from a register, or from a word in memory that is as far from it."""
+
+    base: Register
+    word: int | None  # the distance of that word, if there is one
+    distance: int
+
+
+class Function:
+    """One function: where its values are, and what is still to be filled in of its jumps."""
+
+    def __init__(self, head: str, body: Sequence[str], tables: Collection[str]) -> None:
+        found = _HEAD.match(head)
+        if found is None:
+            raise NotKnown(head)
+        parameters = _PARAMETER.findall(found[1])
+        if len(parameters) > len(ARGUMENTS):
+            raise NotKnown("parameters on the stack")
+        self._code = Assembler()
+        self._body = body
+        self._tables = tables
+        self._homes: dict[str, _Home] = {}
+        self._comparisons: dict[str, tuple[int, str, str, str]] = {}
+        self._free = list(reversed(KEPT))
+        self._labels: dict[str, int] = {}
+        self._jumps: list[tuple[int, str]] = []
+        self._label = ""  # of the block at hand
+        self._next = ""  # the line behind the one that is read, if it is a label
+        most = max((line.count(", ") + 1 for line in body if "call " in line), default=0)
+        self._frame = WORD_BYTES * max(0, most - len(ARGUMENTS))
+        for parameter, register in zip(parameters, ARGUMENTS, strict=False):
+            goal = self._goal()
+            self._code.move(goal, register)
+            self._keep(parameter, goal)
+        self._given = _given_to_blocks(body)
+        for values in self._given.values():
+            for name in values:
+                self._homes[name] = self._new_home()
+
+    def assembled(self) -> Assembler:
+        for line, following in zip(self._body, [*self._body[1:], ""], strict=True):
+            self._next = following
+            if line.startswith("  "):
+                self._instruction(line)
+            else:
+                self._label = line.removesuffix(":")
+                self._labels[self._label] = len(self._code.code)
+        self._labels[_END] = len(self._code.code)
+        for place, label in self._jumps:
+            self._code.land(place, self._labels[label])
+        return self._with_frame()
+
+    def _with_frame(self) -> Assembler:
+        """All of it: what calls keep is saved, and the frame begins where calls want it to."""
+        whole, used = Assembler(), KEPT[: len(KEPT) - len(self._free)]
+        saved = WORD_BYTES * (1 + len(used))  # with the address to return to
+        frame = self._frame + -(self._frame + saved) % _FRAME_ALIGNMENT
+        for register in used:
+            whole.push(register)
+        whole.add_number(Register.RSP, -frame)
+        whole.append(self._code)
+        whole.add_number(Register.RSP, frame)
+        for register in reversed(used):
+            whole.pop(register)
+        whole.ret()
+        return whole
+
+    def _instruction(self, line: str) -> None:
+        found = _INSTRUCTION.match(line)
+        handler = None if found is None else _HANDLERS.get(found[2])
+        parsed = None if found is None or handler is None else handler[0].match(found[3])
+        if found is None or handler is None or parsed is None:
+            raise NotKnown(line)
+        handler[1](self, found[2], found[1] or "", *parsed.groups())
+
+    # -- values
+
+    def _goal(self) -> Register:
+        """Where a value that is made now is to be put first."""
+        return self._free[-1] if self._free else _FIRST
+
+    def _keep(self, name: str, register: Register) -> None:
+        """Notes the value that was put where `_goal` said."""
+        home = self._homes[name] = self._new_home()
+        if home.word is not None:
+            self._code.store(register, home.base, home.word)
+
+    def _new_home(self) -> _Home:
+        if self._free:
+            return _Home(self._free.pop(), None, 0)
+        return _Home(Register.RSP, self._room(WORD_BYTES, WORD_BYTES), 0)
+
+    def _room(self, size: int, alignment: int) -> int:
+        """Memory in the frame: its distance from the stack pointer."""
+        place = self._frame + -self._frame % alignment
+        self._frame = place + size
+        if self._frame > MOST_FRAME:
+            raise NotKnown("a large frame")
+        return place
+
+    def _fetch(self, operand: str, goal: Register) -> None:
+        """Puts an operand into a register."""
+        if operand.startswith("%"):
+            base, distance = self._address(operand, goal)
+            if distance:
+                self._code.address(goal, base, distance)
+            else:
+                self._code.move(goal, base)
+        elif operand[1:] in self._tables:
+            self._code.data_address(goal, operand[1:], 0)
+        elif operand.startswith("@") and not operand.startswith("@table."):
+            self._code.function_address(goal, operand[1:])
+        elif operand == "null":
+            self._code.number(goal, 0)
+        elif _NUMBER.match(operand):
+            self._code.number(goal, int(operand))
+        else:
+            raise NotKnown(operand)
+
+    def _address(self, operand: str, scratch: Register) -> tuple[Register, int]:
+        """A register, `scratch` if there is no other, and how far an operand is from it."""
+        home = self._homes.get(operand)
+        if home is None:
+            if operand.startswith("%"):
+                raise NotKnown(operand)
+            self._fetch(operand, scratch)
+            return scratch, 0
+        if home.word is None:
+            return home.base, home.distance
+        self._code.load(scratch, home.base, home.word)
+        return scratch, home.distance
+
+    # -- instructions
+
+    def _alloca(self, _opcode: str, name: str, type: str, count: str | None, alignment: str) -> None:
+        if int(alignment) > _FRAME_ALIGNMENT:
+            raise NotKnown("an aligned frame")
+        place = self._room(_SIZES[type] * int(count or 1), int(alignment))
+        self._homes[name] = _Home(Register.RSP, None, place)
+
+    def _gep(self, _opcode: str, name: str, pointer: str, index: str) -> None:
+        home = self._homes.get(pointer)
+        if home is not None and not index.startswith("%"):
+            distance = home.distance + int(index)
+            if not -_FAR < distance < _FAR:
+                raise NotKnown("a large distance")
+            self._homes[name] = home._replace(distance=distance)
+            return
+        self._arithmetic("add", name, "i64", pointer, index)
+
+    def _load(self, _opcode: str, name: str, type: str, pointer: str) -> None:
+        base, distance = self._address(pointer, _SECOND)
+        goal = self._goal()
+        self._code.load(goal, base, distance, narrow=type == "i32")
+        self._keep(name, goal)
+
+    def _store(self, _opcode: str, _name: str, type: str, value: str, pointer: str) -> None:
+        home, source = self._homes.get(value), _FIRST
+        if home is not None and home.word is None and not home.distance:
+            source = home.base
+        else:
+            self._fetch(value, source)
+        base, distance = self._address(pointer, _SECOND)
+        self._code.store(source, base, distance, narrow=type == "i32")
+
+    def _call(self, _opcode: str, name: str, type: str, function: str, arguments: str) -> None:
+        given = [argument.split(" ") for argument in filter(None, arguments.split(", "))]
+        if function.startswith("@llvm."):
+            self._intrinsic(name, type, function.split(".")[1], given)
+            return
+        if any(len(words) != 2 or words[0] not in _BYTES for words in given):
+            raise NotKnown(function)
+        for number, (_, operand) in enumerate(given[len(ARGUMENTS) :]):
+            self._fetch(operand, _FIRST)
+            self._code.store(_FIRST, Register.RSP, number * WORD_BYTES)
+        for (_, operand), register in zip(given, ARGUMENTS, strict=False):
+            self._fetch(operand, register)
+        if function.startswith("@"):
+            self._code.call(function[1:])
+        else:
+            self._fetch(function, _FIRST)
+            self._code.call_at(_FIRST)
+        if type != "void":
+            self._keep_first(name)
+
+    def _intrinsic(self, name: str, type: str, function: str, given: Sequence[Sequence[str]]) -> None:
+        operands = [words[-1] for words in given]
+        if function in _EXTREMES:
+            one, other = operands
+            self._choose(name, (CONDITIONS[_EXTREMES[function]], type, one, other), one, other)
+        elif function == "readcyclecounter":
+            self._code.read_clock(_FIRST)
+            self._keep_first(name)
+        elif function == "memcpy" and operands[3] == "false":
+            self._copy(*operands[:3])
+        else:
+            raise NotKnown(function)
+
+    def _copy(self, goal: str, source: str, size: str) -> None:
+        if size in _SHORT:
+            base, distance = self._address(source, _SECOND)
+            self._code.load(_FIRST, base, distance, narrow=_SHORT[size])
+            base, distance = self._address(goal, _SECOND)
+            self._code.store(_FIRST, base, distance, narrow=_SHORT[size])
+            return
+        for operand, register in zip((goal, source, size), ARGUMENTS, strict=False):
+            self._fetch(operand, register)
+        self._code.call("memcpy")
+
+    def _keep_first(self, name: str) -> None:
+        """Notes a value that is in the first register."""
+        goal = self._goal()
+        self._code.move(goal, _FIRST)
+        self._keep(name, goal)
+
+    def _arithmetic(self, opcode: str, name: str, _type: str, one: str, other: str) -> None:
+        self._fetch(one, _FIRST)
+        self._fetch(other, _SECOND)
+        if opcode == "mul":
+            self._code.multiply(_FIRST, _SECOND)
+        else:
+            self._code.arithmetic(opcode, _FIRST, _SECOND)
+        self._keep_first(name)
+
+    def _divide(self, opcode: str, name: str, one: str, other: str) -> None:
+        self._fetch(one, _FIRST)
+        self._fetch(other, _SECOND)
+        self._code.divide(_SECOND, signed=opcode == "sdiv")
+        self._keep_first(name)
+
+    def _shift(self, opcode: str, name: str, one: str, count: str) -> None:
+        self._fetch(one, _FIRST)
+        self._code.shift(opcode, _FIRST, int(count))
+        self._keep_first(name)
+
+    def _widen(self, opcode: str, name: str, value: str) -> None:
+        self._fetch(value, _FIRST)
+        if opcode == "sext":
+            self._code.sign_extend(_FIRST, _FIRST)
+        else:
+            self._code.zero_extend(_FIRST, _FIRST)
+        self._keep_first(name)
+
+    def _narrow(self, _opcode: str, name: str, value: str) -> None:
+        self._fetch(value, _FIRST)
+        self._keep_first(name)
+
+    def _select(self, _opcode: str, name: str, condition: str, _type: str, one: str, other: str) -> None:
+        self._choose(name, self._comparison(condition), one, other)
+
+    def _choose(self, name: str, comparison: tuple[int, str, str, str], one: str, other: str) -> None:
+        """One of two values, the first one where the comparison holds."""
+        self._fetch(one, _ONE)
+        self._fetch(other, _OTHER)
+        holds = self._compared(comparison)
+        place = self._code.jump(holds)
+        self._code.move(_ONE, _OTHER)
+        self._code.land(place, len(self._code.code))
+        self._code.move(_FIRST, _ONE)
+        self._keep_first(name)
+
+    def _compare(self, _opcode: str, name: str, predicate: str, type: str, one: str, other: str) -> None:
+        self._comparisons[name] = CONDITIONS[predicate], type, one, other
+
+    def _comparison(self, name: str) -> tuple[int, str, str, str]:
+        """What a value stands for that says whether something is so."""
+        if name not in self._comparisons:
+            raise NotKnown(name)
+        return self._comparisons[name]
+
+    def _compared(self, comparison: tuple[int, str, str, str]) -> int:
+        """Compares, and returns the condition that the result is to be asked for."""
+        holds, type, one, other = comparison
+        self._fetch(one, _FIRST)
+        self._fetch(other, _SECOND)
+        self._code.compare(_FIRST, _SECOND, narrow=type == "i32")
+        return holds
+
+    # -- from block to block
+
+    def _phi(self, _opcode: str, name: str, _type: str, _values: str) -> None:
+        """There already: those before the block have put it where it is."""
+
+    def _branch(self, _opcode: str, _name: str, condition: str | None, first: str, second: str | None) -> None:
+        if condition is not None and second is not None:
+            self._go_if(self._compared(self._comparison(condition)) ^ 1, second)
+        self._go(first)
+
+    def _switch(self, _opcode: str, _name: str, type: str, value: str, default: str, cases: str) -> None:
+        equal = CONDITIONS["eq"]
+        for number, label in _CASE.findall(cases):
+            self._go_if(self._compared((equal, type, value, number)), label)
+        self._go(default)
+
+    def _go_if(self, condition: int, label: str) -> None:
+        if label not in self._given:
+            self._jumps.append((self._code.jump(condition), label))
+            return
+        place = self._code.jump(condition ^ 1)
+        self._hand_over(label)
+        self._jumps.append((self._code.jump(), label))
+        self._code.land(place, len(self._code.code))
+
+    def _go(self, label: str) -> None:
+        self._hand_over(label)
+        if self._next != f"{label}:":
+            self._jumps.append((self._code.jump(), label))
+
+    def _hand_over(self, label: str) -> None:
+        """Puts what a block gets from the one at hand where it belongs: all of it at once."""
+        moves = [(self._homes[name], values[self._label]) for name, values in self._given.get(label, {}).items()]
+        homes = [goal for goal, _ in moves]
+        if any(self._is_in(value, homes[:number]) for number, (_, value) in enumerate(moves)):
+            words = [_Home(Register.RSP, self._room(WORD_BYTES, WORD_BYTES), 0) for _ in moves]
+            for word, (_, value) in zip(words, moves, strict=True):
+                self._put(value, word)
+            for word, goal in zip(words, homes, strict=True):
+                self._put(word, goal)
+        else:
+            for goal, value in moves:
+                self._put(value, goal)
+
+    def _is_in(self, value: str, homes: Sequence[_Home]) -> bool:
+        """Whether a value is lost where something else is put into one of these."""
+        home = self._homes.get(value)
+        return home is not None and home._replace(distance=0) in homes
+
+    def _put(self, value: str | _Home, goal: _Home) -> None:
+        """Puts a value, or a word of the frame, into a register or a word of the frame."""
+        register = goal.base if goal.word is None else _FIRST
+        if isinstance(value, str):
+            self._fetch(value, register)
+        elif value.word is not None:
+            self._code.load(register, value.base, value.word)
+        if goal.word is not None:
+            self._code.store(register, goal.base, goal.word)
+
+    def _return(self, _opcode: str, _name: str, type: str, value: str | None) -> None:
+        if value is not None:
+            self._fetch(value, _FIRST)
+        if self._next:
+            self._jumps.append((self._code.jump(), _END))
+
+
+def _given_to_blocks(body: Sequence[str]) -> dict[str, dict[str, dict[str, str]]]:
+    """By blocks, and the values that they begin with: by the blocks before them, which values these are."""
+    given: dict[str, dict[str, dict[str, str]]] = {}
+    label = ""
+    for line in body:
+        if not line.startswith("  "):
+            label = line.removesuffix(":")
+        elif found := _PHI.match(line):
+            given.setdefault(label, {})[found[1]] = {block: value for value, block in _SOURCE.findall(found[2])}
+    return given
+
+
+_FAR = 1 << 30
+_END = "the end"
+_BYTES = {"ptr": 8, "i64": 8, "i32": 4}
+_SIZES = {**_BYTES, "i8": 1}
+_SHORT = {"4": True, "8": False}  # bytes that are copied in one go: whether they are narrow
+_EXTREMES = {"smax": "sge", "smin": "sle", "umax": "uge", "umin": "ule"}
+_TYPE = "(ptr|i64|i32)"
+
+_HEAD = re.compile(r"define (?:void|ptr|i64|i32) @[\w.]+\(((?:(?:ptr|i64|i32) %[\w.]+(?:, )?)*)\)[^({]*\{$")
+_PARAMETER = re.compile(r"%[\w.]+")
+_NUMBER = re.compile(r"-?\d+$")
+_INSTRUCTION = re.compile(r"  (?:(%[\w.]+) = )?(\w+) (.*)$")
+_PHI = re.compile(r"  (%[\w.]+) = phi \S+ (.*)$")
+_SOURCE = re.compile(r"\[ (\S+), %([\w.]+) \]")
+_CASE = re.compile(r"i\d+ (-?\d+), label %([\w.]+)")
+
+_Handler = Callable[..., None]
+_HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
+    "alloca": (re.compile(r"(ptr|i64|i32|i8)(?:, i64 (\d+))?, align (\d+)$"), Function._alloca),
+    "getelementptr": (re.compile(r"i8, ptr (\S+), i64 (\S+)$"), Function._gep),
+    "load": (re.compile(f"(?:volatile )?{_TYPE}, ptr ([^ ,]+)"), Function._load),
+    "store": (re.compile(f"(?:volatile )?{_TYPE} (\\S+), ptr ([^ ,]+)"), Function._store),
+    "call": (re.compile(r"(void|ptr|i64|i32) ([@%][\w.]+)\((.*)\)$"), Function._call),
+    "icmp": (re.compile(f"({'|'.join(CONDITIONS)}) {_TYPE} (\\S+), (\\S+)$"), Function._compare),
+    "select": (re.compile(f"i1 (\\S+), {_TYPE} (\\S+), (?:ptr|i64|i32) (\\S+)$"), Function._select),
+    "phi": (re.compile(f"{_TYPE} (.*)$"), Function._phi),
+    "br": (re.compile(r"(?:i1 (\S+), )?label %([\w.]+)(?:, label %([\w.]+))?$"), Function._branch),
+    "switch": (re.compile(r"(i64|i32) (\S+), label %([\w.]+) \[(.*)\]$"), Function._switch),
+    **dict.fromkeys((*ARITHMETIC, "mul"), (re.compile(r"(?:nsw |nuw )*(i64|i32) (\S+), (\S+)$"), Function._arithmetic)),
+    **dict.fromkeys(("udiv", "sdiv"), (re.compile(r"(?:exact )?i64 (\S+), (\S+)$"), Function._divide)),
+    **dict.fromkeys(SHIFTS, (re.compile(r"(?:nsw |nuw |exact )*i64 (\S+), (\d+)$"), Function._shift)),
+    **dict.fromkeys(("sext", "zext"), (re.compile(r"(?:nneg )?i32 (\S+) to i64$"), Function._widen)),
+    "trunc": (re.compile(r"(?:nsw |nuw )*i64 (\S+) to i32$"), Function._narrow),
+    "ret": (re.compile(f"(?:void|{_TYPE} (\\S+))$"), Function._return),
+}
+"""By opcodes: how the rest of a line is taken apart, and who writes it."""
