@@ -185,17 +185,12 @@ def _object_compiler(target: Target, around: Environment) -> Compile:
     with the same ones are rare."""
     cache = object_cache(around)
 
-    def compile_glue(text: str) -> list[bytes]:
-        made = assembled(text, target)
-        others = [] if made.rest is None else [emit_object(made.rest, target, codegen_level=GLUE_LEVEL)]
-        return others if made.code is None else [made.code, *others]
-
-    def compile_ir(module: ModuleText) -> list[bytes]:
+    def compile_ir(module: ModuleText) -> bytes:
         text, level, reduces_strength = module
-        return compile_glue(text) if level == GLUE_LEVEL else [compile_kernels(text, level, reduces_strength)]
-
-    def compile_kernels(text: str, level: int, reduces_strength: bool) -> bytes:
-        if len(text) < LEAST_KEPT:
+        straight = assembled(text, target) if level == GLUE_LEVEL else None
+        if straight is not None:
+            return straight
+        if level == GLUE_LEVEL or len(text) < LEAST_KEPT:
             return emit_object(text, target, codegen_level=level, reduces_strength=reduces_strength)
         key = f"{target.code_key}\n{level}{'r' * reduces_strength}\n{text}".encode()
         found = cache.get("kernels", key)
@@ -208,7 +203,7 @@ def _object_compiler(target: Target, around: Environment) -> Compile:
         longest_first = sorted(modules, key=lambda module: -len(module.text))
         objects = side_by_side([partial(compile_ir, module) for module in longest_first], threads.thread_limit())
         found = dict(zip(longest_first, objects, strict=True))
-        return [part for module in modules for part in found[module]]
+        return [found[module] for module in modules]
 
     return compile_all
 

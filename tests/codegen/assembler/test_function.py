@@ -14,7 +14,7 @@ from tests.support.native import record
 from xlapy import ops
 from xlapy.codegen.assembler import assembled
 from xlapy.codegen.clock import clock
-from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module
+from xlapy.codegen.ir import F32, F64, I32, I64, PTR, IRType, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime.hand_written import is_linux_on_x86
@@ -22,6 +22,9 @@ from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.llvm_linking import link as link_by_llvm
 
 X86 = reference_target("avx2")
+WITH_AVX2 = pytest.mark.skipif(
+    not (is_linux_on_x86() and "+avx2" in host_target().features), reason="the code is for Linux on x86-64 with AVX2"
+)
 ON_LINUX = pytest.mark.skipif(not is_linux_on_x86(), reason="the code is for Linux on x86-64")
 NUMBERS = [
     0,
@@ -42,8 +45,8 @@ NUMBERS = [
 
 def linked(module: Module, *names: str) -> list[LinkedCode]:
     """The code that is assembled, and LLVM's."""
-    code, rest = assembled(module.text(), host_target())
-    assert code is not None and rest is None
+    code = assembled(module.text(), host_target())
+    assert code is not None
     return [link([made], {}, names) for made in (code, emit_object(module.text(), host_target(), codegen_level=0))]
 
 
@@ -169,7 +172,7 @@ def test_the_object_file_is_one_for_any_linker() -> None:
     with KernelBuilder(module, "sum", [("x", I64)], I64) as k:
         second = k.load(k.gep(k.table(I64, [5, 7]), 8), I64)
         k.ret(k.add(k.call_value("llabs", [k.parameters["x"]], I64), second))
-    code, _ = assembled(module.text(), host_target())
+    code = assembled(module.text(), host_target())
     assert code is not None
     offsets, unload = link_by_llvm([code], {}, ["sum"])
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(offsets["sum"])(-3) == 10
@@ -270,6 +273,36 @@ def test_memory_is_copied(size: int) -> None:
         call(to.ctypes.data, x.ctypes.data)
         np.testing.assert_array_equal(to[3 : 3 + size], x[5 : 5 + size])
         assert not to[3 + size :].any() and not to[:3].any()
+
+
+@WITH_AVX2
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16, 32])
+@pytest.mark.parametrize("type", [F32, F64])
+def test_floats_alone_and_side_by_side(type: IRType, lanes: int) -> None:
+    """In loops, with numbers, and with an element that is repeated; registers are used again."""
+    if lanes * type.bytes > 64:
+        pytest.skip("there are registers for three such")
+    module = Module()
+    vector = type.with_lanes(lanes) if lanes > 1 else type
+    with KernelBuilder(module, "all", [("n", I64), ("x", PTR), ("y", PTR), ("to", PTR)], None) as k:
+        x, y, to = (k.parameters[name] for name in ("x", "y", "to"))
+        first = k.splat(k.load(y, type), lanes)
+        with k.loop(0, k.parameters["n"], lanes) as loop:
+            a, b = (k.load(k.gep(array, loop.index, type.bytes), vector) for array in (x, y))
+            value = k.add(k.mul(a, k.const(vector, 3.1)), k.div(k.sub(first, b), a))
+            for number in range(9):
+                value = k.sub(k.const(vector, number + 0.5), value)
+            k.store(k.gep(to, loop.index, type.bytes), value)
+    codes = linked(module, "all")
+    dtype = np.float32 if type is F32 else np.float64
+    x, y = np.random.default_rng(0).normal(size=(2, 4 * lanes)).astype(dtype)
+    results = []
+    for call in calls(codes, "all", None, ctypes.c_int64, *[ctypes.c_void_p] * 3):
+        to = np.zeros_like(x)
+        call(len(x), x.ctypes.data, y.ctypes.data, to.ctypes.data)
+        results.append(to)
+    np.testing.assert_array_equal(*results)
+    assert results[0].all()
 
 
 @ON_LINUX

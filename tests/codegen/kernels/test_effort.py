@@ -120,6 +120,23 @@ def test_what_is_small_is_light() -> None:
     assert not is_light(program(SMALL.replace("r =", "ROOT r =").replace("20", "9000")))
 
 
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("window", ["1x3x2", "2x2x2", "2x1x5"])
+def test_few_windows_are_light(window: str, type: str) -> None:
+    """As long as it is known how much each has."""
+    fold = {"f32": "sum", "f64": "doubles"}[type]
+    text = program(
+        f"""x = {type}[10,30,20] parameter(0)  z = {type}[] constant(0)
+        ROOT r = {type}[SIZE] reduce-window(x, z), window={{size={window}}}, to_apply={fold}"""
+    )
+    places = [int(size) for size in window.split("x")]
+    size = ",".join(str(size - place + 1) for size, place in zip((10, 30, 20), places, strict=True))
+    assert is_light(text.replace("SIZE", size))
+    check_same(text.replace("SIZE", size))
+    large = ",".join(str(size - place + 1) for size, place in zip((100, 301, 20), places, strict=True))
+    assert not is_light(text.replace("[10,30,20]", "[100,301,20]").replace("SIZE", large))
+
+
 def test_what_is_a_small_part_of_the_program_is_light() -> None:
     """A better kernel for it would not be noticed beside the rest."""
     alone = SMALL.replace("20", "9000")

@@ -4,6 +4,6 @@ What a program consists of besides kernels is a few calls with addresses in tabl
 millisecond for each module, however little is in it: a tenth of the time of many programs.
 """
 
-from xlapy.codegen.assembler.module import Assembled, assembled
+from xlapy.codegen.assembler.module import assembled
 
-__all__ = ["Assembled", "assembled"]
+__all__ = ["assembled"]

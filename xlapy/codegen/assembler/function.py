@@ -4,36 +4,39 @@
     store ptr %v2, ptr %v6, align 8
     call void @kernel.0(ptr %table, i64 0, i64 16)
 
-Each value has a register that calls keep, or, if there are too many, a word in the frame; what is a known distance from
-another one has neither. What blocks get from those before them is put there on the way. Numbers of 32 bits are the low
-halves of words. Anything else than that in a function, and LLVM takes it.
+Each value has a register, one that calls keep if there are any, or, if there are too many, a word in the frame; what is
+a known distance from another one has neither. What blocks get from those before them is put there on the way. Numbers
+of 32 bits are the low halves of words. Floats are in registers of vectors (`vectors`). Anything else than that in a
+function, and LLVM takes the module.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from xlapy.codegen.assembler.last_uses import last_uses
+from xlapy.codegen.assembler.not_known import NotKnown
+from xlapy.codegen.assembler.vectors import FLOAT_TYPE, Vectors, vector_type
 from xlapy.codegen.assembler.x86 import (
     ARGUMENTS,
     ARITHMETIC,
     CONDITIONS,
+    FLOAT_ARITHMETIC,
     KEPT,
+    LOST,
     SHIFTS,
     WORD_BYTES,
     Assembler,
     Register,
+    is_short,
 )
 
 MOST_FRAME = 1 << 16  # bytes
 _FRAME_ALIGNMENT = 16
 _FIRST, _SECOND = Register.RAX, Register.R10  # what operations work in; no arguments are in either
 _ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from
-
-
-class NotKnown(Exception):
-    """There is something in the code that is LLVM's."""
 
 
 class _Home(NamedTuple):
@@ -47,7 +50,7 @@ class _Home(NamedTuple):
 class Function:
     """One function: where its values are, and what is still to be filled in of its jumps."""
 
-    def __init__(self, head: str, body: Sequence[str], tables: Collection[str]) -> None:
+    def __init__(self, head: str, body: Sequence[str], *, has_vectors: bool) -> None:
         found = _HEAD.match(head)
         if found is None:
             raise NotKnown(head)
@@ -56,30 +59,44 @@ class Function:
             raise NotKnown("parameters on the stack")
         self._code = Assembler()
         self._body = body
-        self._tables = tables
         self._homes: dict[str, _Home] = {}
         self._comparisons: dict[str, tuple[int, str, str, str]] = {}
-        self._free = list(reversed(KEPT))
+        calls = any("call " in line for line in body)
+        self._free = list(reversed(KEPT if calls else (*LOST, *KEPT)))
+        self._used: set[Register] = set()
+        last = {} if calls else last_uses(body)  # what is between calls takes no time
+        self._vectors = Vectors(self._code, last) if has_vectors and not calls else None
+        self._ending: dict[int, list[str]] = {}
+        for name, number in last.items():
+            self._ending.setdefault(number, []).append(name)
         self._labels: dict[str, int] = {}
         self._jumps: list[tuple[int, str]] = []
         self._label = ""  # of the block at hand
+        self._number = 0  # of the line that is read
         self._next = ""  # the line behind the one that is read, if it is a label
         most = max((line.count(", ") + 1 for line in body if "call " in line), default=0)
         self._frame = WORD_BYTES * max(0, most - len(ARGUMENTS))
-        for parameter, register in zip(parameters, ARGUMENTS, strict=False):
-            goal = self._goal()
-            self._code.move(goal, register)
-            self._keep(parameter, goal)
+        given = dict(zip(parameters, ARGUMENTS, strict=False))
+        for parameter, register in given.items():
+            if register in self._free:
+                self._free.remove(register)
+                self._homes[parameter] = _Home(register, None, 0)
+        for parameter, register in given.items():
+            if parameter not in self._homes:
+                goal = self._goal()
+                self._code.move(goal, register)
+                self._keep(parameter, goal)
         self._given = _given_to_blocks(body)
         for values in self._given.values():
             for name in values:
                 self._homes[name] = self._new_home()
 
     def assembled(self) -> Assembler:
-        for line, following in zip(self._body, [*self._body[1:], ""], strict=True):
-            self._next = following
+        for number, (line, following) in enumerate(zip(self._body, [*self._body[1:], ""], strict=True)):
+            self._next, self._number = following, number
             if line.startswith("  "):
                 self._instruction(line)
+                self._release(self._ending.get(number, ()))
             else:
                 self._label = line.removesuffix(":")
                 self._labels[self._label] = len(self._code.code)
@@ -90,13 +107,15 @@ class Function:
 
     def _with_frame(self) -> Assembler:
         """All of it: what calls keep is saved, and the frame begins where calls want it to."""
-        whole, used = Assembler(), KEPT[: len(KEPT) - len(self._free)]
+        whole, used = Assembler(), [register for register in KEPT if register in self._used]
         saved = WORD_BYTES * (1 + len(used))  # with the address to return to
         frame = self._frame + -(self._frame + saved) % _FRAME_ALIGNMENT
         for register in used:
             whole.push(register)
         whole.add_number(Register.RSP, -frame)
         whole.append(self._code)
+        if self._vectors is not None and self._vectors.are_used:
+            whole.forget_vectors()
         whole.add_number(Register.RSP, frame)
         for register in reversed(used):
             whole.pop(register)
@@ -104,12 +123,15 @@ class Function:
         return whole
 
     def _instruction(self, line: str) -> None:
-        found = _INSTRUCTION.match(line)
-        handler = None if found is None else _HANDLERS.get(found[2])
-        parsed = None if found is None or handler is None else handler[0].match(found[3])
-        if found is None or handler is None or parsed is None:
+        name, equals, rest = line[2:].partition(" = ")
+        if not equals:
+            name, rest = "", name
+        opcode, _, rest = rest.partition(" ")
+        handler = _HANDLERS.get(opcode)
+        parsed = None if handler is None else handler[0].match(rest)
+        if handler is None or parsed is None:
             raise NotKnown(line)
-        handler[1](self, found[2], found[1] or "", *parsed.groups())
+        handler[1](self, opcode, name, *parsed.groups())
 
     # -- values
 
@@ -125,8 +147,18 @@ class Function:
 
     def _new_home(self) -> _Home:
         if self._free:
-            return _Home(self._free.pop(), None, 0)
+            register = self._free.pop()
+            self._used.add(register)
+            return _Home(register, None, 0)
         return _Home(Register.RSP, self._room(WORD_BYTES, WORD_BYTES), 0)
+
+    def _release(self, names: Iterable[str]) -> None:
+        """Frees the registers of values that nobody reads any more."""
+        for name in names:
+            home = self._homes.get(name)
+            if home is not None and home.word is None and not home.distance and home.base != Register.RSP:
+                del self._homes[name]
+                self._free.append(home.base)
 
     def _room(self, size: int, alignment: int) -> int:
         """Memory in the frame: its distance from the stack pointer."""
@@ -144,16 +176,25 @@ class Function:
                 self._code.address(goal, base, distance)
             else:
                 self._code.move(goal, base)
-        elif operand[1:] in self._tables:
+        elif operand.startswith("@table."):
             self._code.data_address(goal, operand[1:], 0)
-        elif operand.startswith("@") and not operand.startswith("@table."):
+        elif operand.startswith("@"):
             self._code.function_address(goal, operand[1:])
-        elif operand == "null":
-            self._code.number(goal, 0)
-        elif _NUMBER.match(operand):
-            self._code.number(goal, int(operand))
         else:
-            raise NotKnown(operand)
+            self._code.number(goal, _number(operand))
+
+    def _in_register(self, operand: str, scratch: Register) -> Register:
+        """The register that an operand is in; `scratch`, if it has to be put into one."""
+        home = self._homes.get(operand)
+        if home is not None and home.word is None and not home.distance:
+            return home.base
+        self._fetch(operand, scratch)
+        return scratch
+
+    def _short_number(self, operand: str) -> int | None:
+        """An operand that instructions can have in them."""
+        number = None if operand[0] in "%@" else _number(operand)
+        return number if number is not None and is_short(number) else None
 
     def _address(self, operand: str, scratch: Register) -> tuple[Register, int]:
         """A register, `scratch` if there is no other, and how far an operand is from it."""
@@ -182,22 +223,27 @@ class Function:
             distance = home.distance + int(index)
             if not -_FAR < distance < _FAR:
                 raise NotKnown("a large distance")
-            self._homes[name] = home._replace(distance=distance)
+            self._homes[name] = _Home(home.base, home.word, distance)
             return
-        self._arithmetic("add", name, "i64", pointer, index)
+        base, distance = self._address(pointer, _FIRST)
+        goal = self._goal()
+        self._code.sum_address(goal, base, self._in_register(index, _SECOND), distance)
+        self._keep(name, goal)
 
     def _load(self, _opcode: str, name: str, type: str, pointer: str) -> None:
+        if type not in _BYTES:
+            self._floats.load(self._number, name, vector_type(type), *self._address(pointer, _SECOND))
+            return
         base, distance = self._address(pointer, _SECOND)
         goal = self._goal()
         self._code.load(goal, base, distance, narrow=type == "i32")
         self._keep(name, goal)
 
     def _store(self, _opcode: str, _name: str, type: str, value: str, pointer: str) -> None:
-        home, source = self._homes.get(value), _FIRST
-        if home is not None and home.word is None and not home.distance:
-            source = home.base
-        else:
-            self._fetch(value, source)
+        if type not in _BYTES:
+            self._floats.store(self._number, value, vector_type(type), *self._address(pointer, _SECOND))
+            return
+        source = self._in_register(value, _FIRST)
         base, distance = self._address(pointer, _SECOND)
         self._code.store(source, base, distance, narrow=type == "i32")
 
@@ -220,6 +266,24 @@ class Function:
             self._code.call_at(_FIRST)
         if type != "void":
             self._keep_first(name)
+
+    @property
+    def _floats(self) -> Vectors:
+        if self._vectors is None:
+            raise NotKnown("floats")
+        return self._vectors
+
+    def _float_arithmetic(self, opcode: str, name: str, type: str, one: str, other: str) -> None:
+        self._floats.arithmetic(self._number, opcode, name, vector_type(type), one, other)
+
+    def _repeat(self, _opcode: str, name: str, type: str, value: str) -> None:
+        """A number in the first place of a vector, or in all of them: nobody asks for what else is there."""
+        self._floats.repeat(self._number, name, vector_type(type), value)
+
+    def _shuffle(self, _opcode: str, name: str, type: str, given: str, value: str, wanted: str) -> None:
+        if given != wanted:
+            raise NotKnown("a vector of another length")
+        self._floats.repeat(self._number, name, vector_type(type), value)
 
     def _intrinsic(self, name: str, type: str, function: str, given: Sequence[Sequence[str]]) -> None:
         operands = [words[-1] for words in given]
@@ -252,13 +316,18 @@ class Function:
         self._keep(name, goal)
 
     def _arithmetic(self, opcode: str, name: str, _type: str, one: str, other: str) -> None:
-        self._fetch(one, _FIRST)
-        self._fetch(other, _SECOND)
-        if opcode == "mul":
-            self._code.multiply(_FIRST, _SECOND)
+        goal, number = self._goal(), self._short_number(other)
+        if opcode == "mul" and number is not None:
+            self._code.multiply_number(goal, self._in_register(one, _FIRST), number)
         else:
-            self._code.arithmetic(opcode, _FIRST, _SECOND)
-        self._keep_first(name)
+            self._fetch(one, goal)
+            if number is not None:
+                self._code.arithmetic_number(opcode, goal, number)
+            elif opcode == "mul":
+                self._code.multiply(goal, self._in_register(other, _SECOND))
+            else:
+                self._code.arithmetic(opcode, goal, self._in_register(other, _SECOND))
+        self._keep(name, goal)
 
     def _divide(self, opcode: str, name: str, one: str, other: str) -> None:
         self._fetch(one, _FIRST)
@@ -309,9 +378,11 @@ class Function:
     def _compared(self, comparison: tuple[int, str, str, str]) -> int:
         """Compares, and returns the condition that the result is to be asked for."""
         holds, type, one, other = comparison
-        self._fetch(one, _FIRST)
-        self._fetch(other, _SECOND)
-        self._code.compare(_FIRST, _SECOND, narrow=type == "i32")
+        register, number, narrow = self._in_register(one, _FIRST), self._short_number(other), type == "i32"
+        if number is None:
+            self._code.compare(register, self._in_register(other, _SECOND), narrow=narrow)
+        else:
+            self._code.compare_number(register, number, narrow=narrow)
         return holds
 
     # -- from block to block
@@ -380,6 +451,13 @@ class Function:
             self._jumps.append((self._code.jump(), _END))
 
 
+def _number(operand: str) -> int:
+    try:
+        return 0 if operand == "null" else int(operand)
+    except ValueError:
+        raise NotKnown(operand) from None
+
+
 def _given_to_blocks(body: Sequence[str]) -> dict[str, dict[str, dict[str, str]]]:
     """By blocks, and the values that they begin with: by the blocks before them, which values these are."""
     given: dict[str, dict[str, dict[str, str]]] = {}
@@ -399,11 +477,10 @@ _SIZES = {**_BYTES, "i8": 1}
 _SHORT = {"4": True, "8": False}  # bytes that are copied in one go: whether they are narrow
 _EXTREMES = {"smax": "sge", "smin": "sle", "umax": "uge", "umin": "ule"}
 _TYPE = "(ptr|i64|i32)"
+_FLOAT = r"(?:%[\w.]+|splat \(\w+ \w+\)|0x\w+|zeroinitializer)"
 
 _HEAD = re.compile(r"define (?:void|ptr|i64|i32) @[\w.]+\(((?:(?:ptr|i64|i32) %[\w.]+(?:, )?)*)\)[^({]*\{$")
 _PARAMETER = re.compile(r"%[\w.]+")
-_NUMBER = re.compile(r"-?\d+$")
-_INSTRUCTION = re.compile(r"  (?:(%[\w.]+) = )?(\w+) (.*)$")
 _PHI = re.compile(r"  (%[\w.]+) = phi \S+ (.*)$")
 _SOURCE = re.compile(r"\[ (\S+), %([\w.]+) \]")
 _CASE = re.compile(r"i\d+ (-?\d+), label %([\w.]+)")
@@ -412,8 +489,11 @@ _Handler = Callable[..., None]
 _HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
     "alloca": (re.compile(r"(ptr|i64|i32|i8)(?:, i64 (\d+))?, align (\d+)$"), Function._alloca),
     "getelementptr": (re.compile(r"i8, ptr (\S+), i64 (\S+)$"), Function._gep),
-    "load": (re.compile(f"(?:volatile )?{_TYPE}, ptr ([^ ,]+)"), Function._load),
-    "store": (re.compile(f"(?:volatile )?{_TYPE} (\\S+), ptr ([^ ,]+)"), Function._store),
+    "load": (re.compile(f"(?:volatile )?({FLOAT_TYPE}|ptr|i64|i32), ptr ([^ ,]+)"), Function._load),
+    "store": (
+        re.compile(f"(?:volatile )?({FLOAT_TYPE}|ptr|i64|i32) ({_FLOAT}|\\S+), ptr ([^ ,]+)"),
+        Function._store,
+    ),
     "call": (re.compile(r"(void|ptr|i64|i32) ([@%][\w.]+)\((.*)\)$"), Function._call),
     "icmp": (re.compile(f"({'|'.join(CONDITIONS)}) {_TYPE} (\\S+), (\\S+)$"), Function._compare),
     "select": (re.compile(f"i1 (\\S+), {_TYPE} (\\S+), (?:ptr|i64|i32) (\\S+)$"), Function._select),
@@ -425,6 +505,15 @@ _HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
     **dict.fromkeys(SHIFTS, (re.compile(r"(?:nsw |nuw |exact )*i64 (\S+), (\d+)$"), Function._shift)),
     **dict.fromkeys(("sext", "zext"), (re.compile(r"(?:nneg )?i32 (\S+) to i64$"), Function._widen)),
     "trunc": (re.compile(r"(?:nsw |nuw )*i64 (\S+) to i32$"), Function._narrow),
+    **dict.fromkeys(
+        FLOAT_ARITHMETIC, (re.compile(f"({FLOAT_TYPE}) ({_FLOAT}), ({_FLOAT})$"), Function._float_arithmetic)
+    ),
+    "insertelement": (re.compile(f"({FLOAT_TYPE}) poison, \\w+ ({_FLOAT}), i64 0$"), Function._repeat),
+    "shufflevector": (
+        re.compile(r"(<(\d+) x (?:float|double)>) (%[\w.]+), <.*> poison, <(\d+) x i32> zeroinitializer$"),
+        Function._shuffle,
+    ),
+    "freeze": (re.compile(f"({FLOAT_TYPE}) (splat \\(\\w+ \\w+\\)|0x\\w+)$"), Function._repeat),
     "ret": (re.compile(f"(?:void|{_TYPE} (\\S+))$"), Function._return),
 }
 """By opcodes: how the rest of a line is taken apart, and who writes it."""

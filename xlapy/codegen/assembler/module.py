@@ -1,13 +1,12 @@
-"""Modules of LLVM IR, of which the functions that are known here are assembled, and the others are left to LLVM."""
+"""Modules of LLVM IR: tables of numbers, and functions that are known here."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from xlapy.codegen.assembler.function import Function, NotKnown
+from xlapy.codegen.assembler.function import Function
+from xlapy.codegen.assembler.not_known import NotKnown
 from xlapy.codegen.assembler.object_file import object_file
 from xlapy.codegen.assembler.x86 import Assembler
 from xlapy.codegen.target import Target
@@ -16,117 +15,61 @@ _FUNCTION_ALIGNMENT = 16
 _TABLE_ALIGNMENT = 64
 
 
-class Assembled(NamedTuple):
-    """An object file of the functions that are known, if there are any, and a module of the others."""
-
-    code: bytes | None
-    rest: str | None
-
-
-def assembled(ir_text: str, target: Target) -> Assembled:
-    """The code of a module, as far as it is of the kind that is known here."""
+def assembled(ir_text: str, target: Target) -> bytes | None:
+    """The object file of a module, if all of it is of the kind that is known here: what LLVM takes for each module is
+    more than for a function."""
     if not (target.triple.startswith("x86_64") and "linux" in target.triple):
-        return Assembled(None, ir_text)
-    parts = _parts(ir_text.splitlines())
-    if parts.is_whole:
-        return Assembled(None, ir_text)
-    known, others = Assembler(), list[_FunctionText]()
-    symbols: dict[str, tuple[int, bool]] = {}
-    for function in parts.functions:
-        try:
-            code = Function(function.head, function.body, parts.numbers).assembled()
-        except NotKnown:
-            others.append(function)
-        else:
-            known.align(_FUNCTION_ALIGNMENT)
-            symbols[function.name] = len(known.code), True
-            known.append(code)
-    rest = parts.rest(others) if others else None
-    return Assembled(_object(known, symbols, parts.numbers), rest) if symbols else Assembled(None, ir_text)
+        return None
+    if _STRANGE.search(ir_text):
+        return None
+    try:
+        return _Module(ir_text, has_vectors="+avx2" in target.features.split(",")).object()
+    except NotKnown:
+        return None
 
 
-class _FunctionText(NamedTuple):
-    """A function as it is written; `body` is without the brace at its end."""
+class _Module:
+    """The tables and functions of a module."""
 
-    name: str
-    head: str
-    body: Sequence[str]
+    def __init__(self, text: str, *, has_vectors: bool) -> None:
+        self._lines = iter(text.splitlines())
+        self._has_vectors = has_vectors
+        self._constants = bytearray()
+        self._code = Assembler()
+        self._symbols: dict[str, tuple[int, bool]] = {}
 
-    @property
-    def references(self) -> set[str]:
-        return {name for line in (self.head, *self.body) for name in _REFERENCE.findall(line)}
+    def object(self) -> bytes:
+        for line in self._lines:
+            if line.startswith("define "):
+                self._add_function(line)
+            elif line.startswith("@"):
+                self._add_table(line)
+            elif not line.startswith(("declare ", "!")):
+                raise NotKnown(line)
+        return object_file(bytes(self._code.code), bytes(self._constants), self._symbols, self._code.places)
 
-    @property
-    def declaration(self) -> str:
-        head = self.head[: self.head.index(") ") + 1]
-        return _PARAMETER.sub("", head).replace("define", "declare", 1)
+    def _add_table(self, line: str) -> None:
+        found = _TABLE.match(line)
+        if found is None:
+            raise NotKnown(line)
+        name, numbers = found.groups()
+        self._constants += bytes(-len(self._constants) % _TABLE_ALIGNMENT)
+        self._symbols[name] = len(self._constants), False
+        for number in numbers.split(", "):
+            self._constants += struct.pack("<q", int(number.removeprefix("i64 ")))
 
-
-class _Parts(NamedTuple):
-    """What a module consists of, by names; of tables of numbers also these. One `is_whole` if something in it is none
-    of that, or belongs to it alone."""
-
-    functions: Sequence[_FunctionText]
-    tables: dict[str, str]
-    numbers: dict[str, Sequence[int]]
-    declarations: dict[str, str]
-    metadata: Sequence[str]
-    is_whole: bool
-
-    def rest(self, functions: Sequence[_FunctionText]) -> str:
-        """A module of some of the functions, with what they refer to."""
-        names = {function.name for function in functions}
-        wanted = set[str]().union(*(function.references for function in functions))
-        lines = [line for name, line in self.tables.items() if name in wanted]
-        lines += [line for name, line in self.declarations.items() if name in wanted and name not in names]
-        lines += [
-            function.declaration
-            for function in self.functions
-            if function.name in wanted - names - self.declarations.keys()
-        ]
-        for function in functions:
-            lines += [function.head, *function.body, "}"]
-        return "\n".join([*lines, *self.metadata]) + "\n"
+    def _add_function(self, head: str) -> None:
+        name = head[head.index("@") + 1 : head.index("(")]
+        body = list(iter(self._lines.__next__, "}"))
+        code = Function(head, body, has_vectors=self._has_vectors).assembled()
+        self._code.align(_FUNCTION_ALIGNMENT)
+        self._symbols[name] = len(self._code.code), True
+        self._code.append(code)
 
 
-def _parts(lines: Iterable[str]) -> _Parts:
-    functions = list[_FunctionText]()
-    tables, numbers, declarations = dict[str, str](), dict[str, Sequence[int]](), dict[str, str]()
-    metadata, is_whole = list[str](), False
-    following = iter(lines)
-    for line in following:
-        if found := _HEAD.match(line):
-            functions.append(_FunctionText(found[1], line, _body(following)))
-        elif found := _TABLE.match(line):
-            tables[found[1]] = line
-            if found[2] is not None:
-                numbers[found[1]] = [int(number.removeprefix("i64 ")) for number in found[2].split(", ")]
-        elif found := _DECLARATION.match(line):
-            declarations[found[1]] = line
-        elif line.startswith("!"):
-            metadata.append(line)
-        else:
-            is_whole = is_whole or bool(line)
-    return _Parts(functions, tables, numbers, declarations, metadata, is_whole)
-
-
-def _body(lines: Iterator[str]) -> list[str]:
-    return list(iter(lines.__next__, "}"))
-
-
-def _object(code: Assembler, symbols: dict[str, tuple[int, bool]], tables: dict[str, Sequence[int]]) -> bytes:
-    """The object file of functions, with those of the tables that they read."""
-    constants, read = bytearray(), {symbol for _, _, symbol, _ in code.places}
-    for name, numbers in tables.items():
-        if name in read:
-            constants += bytes(-len(constants) % _TABLE_ALIGNMENT)
-            symbols[name] = len(constants), False
-            constants += struct.pack(f"<{len(numbers)}q", *numbers)
-    return object_file(bytes(code.code), bytes(constants), symbols, code.places)
-
-
-_TABLE = re.compile(r"@(table\.\d+) = private unnamed_addr constant (?:\[\d+ x i64\] \[(.*)\]|.*), align 64$")
-_HEAD = re.compile(r"define (?!internal )[^@]*@([\w.]+)\(.*\{$")
-_DECLARATION = re.compile(r"declare [^@]*@([\w.]+)\(")
-_REFERENCE = re.compile(r"@([\w.]+)")
-_PARAMETER = re.compile(r" %[\w.]+")
+_TABLE = re.compile(r"@(table\.\d+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\], align 64$")
+_STRANGE = re.compile(
+    r" x i\d+> (?!zeroinitializer\n)| (?:half|bfloat|i16)[ ,]|fcmp|itofp|fpto"
+    r"|@llvm\.(?![su]m(?:ax|in)|memcpy|readcyclecounter)"
+)
+"""What shows at once that there is more in a module than what is known here."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
 
 from xlapy_runtime.elf import Fill
 
@@ -14,12 +16,20 @@ class Register(IntEnum):
 
     RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 = range(16)
 
+    __hash__ = int.__hash__  # that of names takes longer
+
 
 ARGUMENTS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9)
 """Of a call, in order; others are on the stack."""
 
 KEPT = (Register.RBX, Register.RBP, Register.R12, Register.R13, Register.R14, Register.R15)
 """Those that a function leaves to its caller as they were."""
+
+LOST = (Register.RDI, Register.RSI, Register.R8, Register.R9, Register.R11)
+"""Some of those that calls do not keep."""
+
+FLOAT_ARITHMETIC = {"fadd": 0x58, "fmul": 0x59, "fsub": 0x5C, "fdiv": 0x5E}
+"""The opcode, on elements of all kinds."""
 
 CONDITIONS = {"eq": 4, "ne": 5, "ult": 2, "uge": 3, "ule": 6, "ugt": 7, "slt": 12, "sge": 13, "sle": 14, "sgt": 15}
 """By LLVM's names. Each even one and the next are opposites."""
@@ -32,6 +42,14 @@ SHIFTS = {"shl": 4, "lshr": 5, "ashr": 7}
 
 WORD_BYTES = 8
 _BYTE, _HALF_WORD = 1 << 7, 1 << 31
+
+
+class VectorKind(NamedTuple):
+    """What an instruction works on: 0 for floats, 1 for doubles, 2 and 3 for one of them; all of a long vector, or the
+    half of it."""
+
+    type: int
+    is_long: bool
 
 
 @dataclass(slots=True)
@@ -70,8 +88,23 @@ class Assembler:
         """By an op in `ARITHMETIC`, onto the first."""
         self._onto(ARITHMETIC[opcode], goal, other)
 
+    def arithmetic_number(self, opcode: str, goal: Register, number: int) -> None:
+        """The same with a number that `is_short`."""
+        self._with_number(ARITHMETIC[opcode][0] & 0x38, goal, number)
+
     def multiply(self, goal: Register, other: Register) -> None:
         self._onto(b"\x0f\xaf", other, goal)
+
+    def multiply_number(self, goal: Register, other: Register, number: int) -> None:
+        """Another register and a number that `is_short`."""
+        self._onto(b"\x69", other, goal)
+        self.code += struct.pack("<i", number)
+
+    def sum_address(self, goal: Register, base: Register, index: Register, distance: int) -> None:
+        """The sum of two registers, of which the second is not that of the stack, and a number."""
+        far = 0x48 | (goal >> 3) << 2 | (index >> 3) << 1 | base >> 3
+        self.code += bytes([far, 0x8D, 0x84 | (goal & 7) << 3, (index & 7) << 3 | base & 7])
+        self.code += struct.pack("<i", distance)
 
     def divide(self, by: Register, *, signed: bool) -> None:
         """What is in RAX, into it; RDX is lost."""
@@ -98,6 +131,10 @@ class Assembler:
     def compare(self, one: Register, other: Register, *, narrow: bool) -> None:
         self._onto(b"\x39", one, other, narrow=narrow)
 
+    def compare_number(self, one: Register, number: int, *, narrow: bool) -> None:
+        """With a number that `is_short`."""
+        self._with_number(0x38, one, number, narrow=narrow)
+
     def jump(self, condition: int | None = None) -> int:
         """Jumps, always or on a condition, to where `land` will say; the offset of that place."""
         self.code += b"\xe9" if condition is None else bytes([0x0F, 0x80 | condition])
@@ -122,6 +159,30 @@ class Assembler:
         """So many bytes behind a symbol of the object."""
         self._relative(b"\x8d", goal, Fill.RELATIVE, symbol, distance)
 
+    def load_vector(self, goal: int, base: Register, distance: int, kind: VectorKind) -> None:
+        self._vector_at_memory(0x10, goal, base, distance, kind)
+
+    def store_vector(self, source: int, base: Register, distance: int, kind: VectorKind) -> None:
+        self._vector_at_memory(0x11, source, base, distance, kind)
+
+    def vector_arithmetic(self, opcode: str, goal: int, one: int, other: int, kind: VectorKind) -> None:
+        self._on_vectors(FLOAT_ARITHMETIC[opcode], goal, one, other, kind)
+
+    def repeat_element(self, goal: int, source: int, *, is_double: bool) -> None:
+        """The first element of one vector, in all places of another one."""
+        kind = VectorKind(1, True)
+        self._prefixed(0x19 if is_double else 0x18, goal, 0, source, kind, opcodes=2)
+        self.code.append(0xC0 | (goal & 7) << 3 | source & 7)
+
+    def vector_of_bits(self, goal: int, source: Register, *, is_double: bool) -> None:
+        """A number as the first element of a vector, the others zero."""
+        self._prefixed(0x6E, goal, 0, source, VectorKind(1, False), is_wide=is_double)
+        self.code.append(0xC0 | (goal & 7) << 3 | source & 7)
+
+    def forget_vectors(self) -> None:
+        """Clears what other code would wait for: the upper halves of all vectors."""
+        self.code += b"\xc5\xf8\x77"
+
     def push(self, register: Register) -> None:
         self.code += _prefix(0, register, narrow=True) + bytes([0x50 | register & 7])
 
@@ -129,7 +190,7 @@ class Assembler:
         self.code += _prefix(0, register, narrow=True) + bytes([0x58 | register & 7])
 
     def add_number(self, goal: Register, value: int) -> None:
-        self.code += _prefix(0, goal) + bytes([0x81, 0xC0 | goal & 7]) + struct.pack("<i", value)
+        self._with_number(0, goal, value)
 
     def ret(self) -> None:
         self.code += b"\xc3"
@@ -143,22 +204,44 @@ class Assembler:
     def align(self, alignment: int) -> None:
         self.code += b"\xcc" * (-len(self.code) % alignment)
 
+    def _with_number(self, operation: int, goal: Register, number: int, *, narrow: bool = False) -> None:
+        self.code += _prefix(0, goal, narrow=narrow) + bytes([0x81, 0xC0 | operation | goal & 7])
+        self.code += struct.pack("<i", number)
+
     def _onto(self, opcode: bytes, goal: Register, other: Register, *, narrow: bool = False) -> None:
-        self.code += _prefix(other, goal, narrow=narrow) + opcode + bytes([0xC0 | (other & 7) << 3 | goal & 7])
+        self.code += _on_registers(opcode, goal, other, narrow)
 
     def _at_memory(
         self, opcode: bytes, register: Register, base: Register, distance: int, *, narrow: bool = False
     ) -> None:
-        is_near = -_BYTE <= distance < _BYTE
-        mode = (0x40 if is_near else 0x80) | (register & 7) << 3 | base & 7
-        self.code += _prefix(register, base, narrow=narrow) + opcode + bytes([mode])
-        if base & 7 == Register.RSP:
-            self.code += b"\x24"
-        self.code += struct.pack("<b" if is_near else "<i", distance)
+        self.code += _prefix(register, base, narrow=narrow) + opcode + _memory(register, base, distance)
 
     def _relative(self, opcode: bytes, goal: Register, how: Fill, symbol: str, distance: int) -> None:
         self.code += _prefix(goal, 0) + opcode + bytes([(goal & 7) << 3 | 5])
         self._place(how, symbol, distance)
+
+    def _on_vectors(self, opcode: int, goal: int, one: int, other: int, kind: VectorKind) -> None:
+        self._prefixed(opcode, goal, one, other, kind)
+        self.code.append(0xC0 | (goal & 7) << 3 | other & 7)
+
+    def _vector_at_memory(self, opcode: int, vector: int, base: Register, distance: int, kind: VectorKind) -> None:
+        self._prefixed(opcode, vector, 0, base, kind)
+        self.code += _memory(vector, base, distance)
+
+    def _prefixed(
+        self,
+        opcode: int,
+        goal: int,
+        one: int,
+        other: int,
+        kind: VectorKind,
+        *,
+        opcodes: int = 1,
+        is_wide: bool = False,
+    ) -> None:
+        """An opcode behind what says on how much it works, and which registers have large numbers."""
+        far = (~goal >> 3 & 1) << 7 | 1 << 6 | (~other >> 3 & 1) << 5 | opcodes
+        self.code += bytes([0xC4, far, is_wide << 7 | (~one & 15) << 3 | kind.is_long << 2 | kind.type, opcode])
 
     def _place(self, how: Fill, symbol: str, distance: int = 0) -> None:
         """Four bytes that say how far it is to a symbol, from behind them."""
@@ -166,6 +249,26 @@ class Assembler:
         self.code += bytes(4)
 
 
+def is_short(number: int) -> bool:
+    """Whether instructions have it in them."""
+    return -_HALF_WORD <= number < _HALF_WORD
+
+
+@lru_cache(maxsize=1 << 10)
+def _on_registers(opcode: bytes, goal: int, other: int, narrow: bool) -> bytes:
+    return _prefix(other, goal, narrow=narrow) + opcode + bytes([0xC0 | (other & 7) << 3 | goal & 7])
+
+
+@lru_cache(maxsize=1 << 12)
+def _memory(register: int, base: int, distance: int) -> bytes:
+    """What says that one operand is at a distance from a register."""
+    is_near = -_BYTE <= distance < _BYTE
+    mode = bytes([(0x40 if is_near else 0x80) | (register & 7) << 3 | base & 7])
+    place = b"\x24" if base & 7 == Register.RSP else b""
+    return mode + place + struct.pack("<b" if is_near else "<i", distance)
+
+
+@lru_cache(maxsize=1 << 9)
 def _prefix(register: int, base: int, *, narrow: bool = False) -> bytes:
     """What says that operations have 64 bits, and that registers have large numbers; nothing if neither is so."""
     prefix = 0x40 | (0 if narrow else 8) | (register >> 3) << 2 | base >> 3

@@ -30,8 +30,8 @@ FLOPS_OF_PRODUCT = 2  # for each number that is multiplied and added
 FLOPS_OF_STEP = 4  # of products, at their best, in the time of another operation: most take longer
 LEAST_PARTS_BEHIND = 64  # the same for what is behind products, which without the passes takes up to twice as long
 
-COUNTED = frozenset({"parameter", "constant", "tuple", "iota", "reduce"})
-"""Ops whose work is known, and whose kernels have no more than a loop in a loop, beside those of every element."""
+COUNTED = frozenset({"parameter", "constant", "tuple", "iota", "reduce", "reduce-window"})
+"""Ops whose work is known, and whose kernels have few loops, beside those of every element."""
 
 PLAIN_MOVES = frozenset({"parameter", "constant", "tuple", "broadcast", "reshape", "bitcast", "copy", "slice"})
 PLAIN_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "reduce", "concatenate"})
