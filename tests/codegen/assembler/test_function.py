@@ -305,6 +305,56 @@ def test_floats_alone_and_side_by_side(type: IRType, lanes: int) -> None:
     assert results[0].all()
 
 
+@WITH_AVX2
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16])
+@pytest.mark.parametrize("type", [F32, F64])
+def test_extremes_of_floats(type: IRType, lanes: int) -> None:
+    """NaNs go through, and zeros are in order."""
+    if lanes * type.bytes > 64:
+        pytest.skip("there are registers for three such")
+    module = Module()
+    vector = type.with_lanes(lanes) if lanes > 1 else type
+    with KernelBuilder(module, "all", [("x", PTR), ("y", PTR), ("to", PTR)], None) as k:
+        x, y, to = (k.parameters[name] for name in ("x", "y", "to"))
+        with k.loop(0, 64, lanes) as loop:
+            a, b = (k.load(k.gep(array, loop.index, type.bytes), vector) for array in (x, y))
+            zero = k.const(vector, 0)
+            for number, value in enumerate([k.maximum(a, b), k.minimum(a, b), k.maximum(a, zero), k.minimum(zero, b)]):
+                k.store(k.gep(to, k.add(loop.index, 64 * number), type.bytes), value)
+    codes = linked(module, "all")
+    dtype = np.float32 if type is F32 else np.float64
+    some = np.array([0.0, -0.0, 1.5, -1.5, np.nan, -np.nan, np.inf, -np.inf], dtype)
+    x, y = np.repeat(some, 8), np.tile(some, 8)
+    results = []
+    for call in calls(codes, "all", None, *[ctypes.c_void_p] * 3):
+        to = np.zeros(4 * 64, dtype)
+        call(x.ctypes.data, y.ctypes.data, to.ctypes.data)
+        results.append(to)
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(*[np.signbit(found[~np.isnan(found)]) for found in results])
+    np.testing.assert_array_equal(results[0][:64], np.maximum(x, y))
+
+
+@WITH_AVX2
+def test_floats_between_calls() -> None:
+    module = Module()
+    module.declare("llabs", I64, [I64])
+    with KernelBuilder(module, "all", [("x", PTR), ("n", I64)], I64) as k:
+        x, n = k.parameters["x"], k.parameters["n"]
+        for number in range(20):
+            place = k.gep(x, 32 * (number % 4))
+            k.store(place, k.mul(k.load(place, F64.with_lanes(4)), k.const(F64.with_lanes(4), 1.5)))
+            n = k.call_value("llabs", [k.sub(n, number)], I64)
+            k.store(k.gep(x, 8), k.add(k.load(k.gep(x, 8), F64), 2.5))
+        k.ret(n)
+    codes = linked(module, "all")
+    results = []
+    for call in calls(codes, "all", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64):
+        x = np.arange(16.0)
+        results.append([call(x.ctypes.data, 5), *x.tolist()])
+    assert results[0] == results[1]
+
+
 @ON_LINUX
 def test_the_clock_runs() -> None:
     module = Module()

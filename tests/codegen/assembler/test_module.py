@@ -57,7 +57,7 @@ def call_between(k: KernelBuilder) -> None:
         ),
         pytest.param(written(lambda k: keep(k, loaded(k, 2))), id="a vector that fills no register"),
         pytest.param(written(many), id="many vectors"),
-        pytest.param(written(call_between), id="a float and a call"),
+        pytest.param(written(call_between), id="a float over a call"),
         pytest.param("@x = global i64 0\n", id="data"),
         pytest.param("define internal void @f(ptr %x) {\nentry:\n  ret void\n}\n", id="a function of its own"),
     ],

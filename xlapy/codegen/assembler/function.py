@@ -24,6 +24,7 @@ from xlapy.codegen.assembler.x86 import (
     ARITHMETIC,
     CONDITIONS,
     FLOAT_ARITHMETIC,
+    FLOAT_EXTREMES,
     KEPT,
     LOST,
     SHIFTS,
@@ -61,11 +62,12 @@ class Function:
         self._body = body
         self._homes: dict[str, _Home] = {}
         self._comparisons: dict[str, tuple[int, str, str, str]] = {}
-        calls = any("call " in line for line in body)
+        calls = any(_CALL.search(line) for line in body)
         self._free = list(reversed(KEPT if calls else (*LOST, *KEPT)))
         self._used: set[Register] = set()
-        last = {} if calls else last_uses(body)  # what is between calls takes no time
-        self._vectors = Vectors(self._code, last) if has_vectors and not calls else None
+        has_floats = any(_FLOATS.search(line) for line in body)
+        last = last_uses(body) if has_floats or not calls else {}  # what is between calls takes no time
+        self._vectors = Vectors(self._code, last) if has_vectors and has_floats else None
         self._ending: dict[int, list[str]] = {}
         for name, number in last.items():
             self._ending.setdefault(number, []).append(name)
@@ -248,6 +250,9 @@ class Function:
         self._code.store(source, base, distance, narrow=type == "i32")
 
     def _call(self, _opcode: str, name: str, type: str, function: str, arguments: str) -> None:
+        if type not in _BYTES and type != "void":
+            self._float_function(name, type, function, arguments)
+            return
         given = [argument.split(" ") for argument in filter(None, arguments.split(", "))]
         if function.startswith("@llvm."):
             self._intrinsic(name, type, function.split(".")[1], given)
@@ -259,6 +264,8 @@ class Function:
             self._code.store(_FIRST, Register.RSP, number * WORD_BYTES)
         for (_, operand), register in zip(given, ARGUMENTS, strict=False):
             self._fetch(operand, register)
+        if self._vectors is not None:
+            self._vectors.leave()
         if function.startswith("@"):
             self._code.call(function[1:])
         else:
@@ -275,6 +282,12 @@ class Function:
 
     def _float_arithmetic(self, opcode: str, name: str, type: str, one: str, other: str) -> None:
         self._floats.arithmetic(self._number, opcode, name, vector_type(type), one, other)
+
+    def _float_function(self, name: str, type: str, function: str, arguments: str) -> None:
+        opcode, found = function.split(".")[1], _TWO_FLOATS.match(arguments)
+        if not function.startswith("@llvm.") or opcode not in FLOAT_EXTREMES or found is None:
+            raise NotKnown(function)
+        self._floats.extreme(self._number, opcode, name, vector_type(type), found[1], found[2])
 
     def _repeat(self, _opcode: str, name: str, type: str, value: str) -> None:
         """A number in the first place of a vector, or in all of them: nobody asks for what else is there."""
@@ -307,6 +320,8 @@ class Function:
             return
         for operand, register in zip((goal, source, size), ARGUMENTS, strict=False):
             self._fetch(operand, register)
+        if self._vectors is not None:
+            self._vectors.leave()
         self._code.call("memcpy")
 
     def _keep_first(self, name: str) -> None:
@@ -483,7 +498,11 @@ _HEAD = re.compile(r"define (?:void|ptr|i64|i32) @[\w.]+\(((?:(?:ptr|i64|i32) %[
 _PARAMETER = re.compile(r"%[\w.]+")
 _PHI = re.compile(r"  (%[\w.]+) = phi \S+ (.*)$")
 _SOURCE = re.compile(r"\[ (\S+), %([\w.]+) \]")
+_CALL = re.compile(r"call (?!.*@llvm\.(?!memcpy))")
+_FLOATS = re.compile(r"\b(?:float|double)\b")
 _CASE = re.compile(r"i\d+ (-?\d+), label %([\w.]+)")
+
+_TWO_FLOATS = re.compile(f"(?:{FLOAT_TYPE}) ({_FLOAT}), (?:{FLOAT_TYPE}) ({_FLOAT})$")
 
 _Handler = Callable[..., None]
 _HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
@@ -494,7 +513,7 @@ _HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
         re.compile(f"(?:volatile )?({FLOAT_TYPE}|ptr|i64|i32) ({_FLOAT}|\\S+), ptr ([^ ,]+)"),
         Function._store,
     ),
-    "call": (re.compile(r"(void|ptr|i64|i32) ([@%][\w.]+)\((.*)\)$"), Function._call),
+    "call": (re.compile(f"({FLOAT_TYPE}|void|ptr|i64|i32) ([@%][\\w.]+)\\((.*)\\)$"), Function._call),
     "icmp": (re.compile(f"({'|'.join(CONDITIONS)}) {_TYPE} (\\S+), (\\S+)$"), Function._compare),
     "select": (re.compile(f"i1 (\\S+), {_TYPE} (\\S+), (?:ptr|i64|i32) (\\S+)$"), Function._select),
     "phi": (re.compile(f"{_TYPE} (.*)$"), Function._phi),

@@ -70,6 +70,6 @@ class _Module:
 _TABLE = re.compile(r"@(table\.\d+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\], align 64$")
 _STRANGE = re.compile(
     r" x i\d+> (?!zeroinitializer\n)| (?:half|bfloat|i16)[ ,]|fcmp|itofp|fpto"
-    r"|@llvm\.(?![su]m(?:ax|in)|memcpy|readcyclecounter)"
+    r"|@llvm\.(?![su]m(?:ax|in)|m(?:ax|in)imum|memcpy|readcyclecounter)"
 )
 """What shows at once that there is more in a module than what is known here."""

@@ -1,4 +1,4 @@
-"""Floats, alone or side by side, of functions that call nothing: where they are, and what is done with them.
+"""Floats, alone or side by side, between calls: where they are, and what is done with them.
 
 A value has one register of a vector, or several. They are free again where it is read for the last time, if only its
 own block reads it. There is no memory for more of them.
@@ -16,8 +16,9 @@ from xlapy.codegen.assembler.not_known import NotKnown
 from xlapy.codegen.assembler.x86 import Assembler, Register, VectorKind
 
 FLOAT_TYPE = r"<\d+ x float>|<\d+ x double>|float|double"
-_REGISTERS = range(2, 16)
+_REGISTERS = range(4, 16)
 _FIRST, _SECOND = 0, 1  # in which constants are
+_ONE, _OTHER = 2, 3  # in which what is larger or smaller is looked for
 _LONG_BYTES = 32
 
 
@@ -79,12 +80,35 @@ class Vectors:
         for goal, first, second in zip(self._new(line, name, type), ones, others, strict=True):
             self._code.vector_arithmetic(opcode, goal, first, second, type.kind)
 
+    def extreme(self, line: int, opcode: str, name: str, type: VectorType, one: str, other: str) -> None:
+        """Of two values, of which NaNs are the most extreme, and a negative zero less than the other one.
+
+        The processor takes the second one where two are equal, or one is NaN. So that is the one with the sign that is
+        wanted, if they differ in that; and the first one, where that is NaN."""
+        code, kind = self._code, type.kind
+        ones, others = self._registers_of(one, type, _FIRST), self._registers_of(other, type, _SECOND)
+        self._release(line, one, other)
+        before, behind = (_OTHER, _ONE) if opcode == "maximum" else (_ONE, _OTHER)
+        for goal, first, second in zip(self._new(line, name, type), ones, others, strict=True):
+            code.choose_elements(_ONE, first, second, first, kind)
+            code.choose_elements(_OTHER, second, first, first, kind)
+            code.vector_extreme(opcode, goal, before, behind, kind)
+            code.find_nans(behind, before, kind)
+            code.choose_elements(goal, goal, before, behind, kind)
+
     def repeat(self, line: int, name: str, type: VectorType, value: str) -> None:
         """The first element of a value, in all places."""
         source = self._homes[value][0] if value in self._homes else self._constant(value, type, _FIRST)
         self._release(line, value)
         for goal in self._new(line, name, type):
             self._code.repeat_element(goal, source, is_double=type.is_double)
+
+    def leave(self) -> None:
+        """Makes ready for a call, which keeps none of them."""
+        if self._homes:
+            raise NotKnown("a float over a call")
+        if self.are_used:
+            self._code.forget_vectors()
 
     def _new(self, line: int, name: str, type: VectorType) -> tuple[int, ...]:
         if type.registers > len(self._free):

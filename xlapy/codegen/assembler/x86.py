@@ -31,6 +31,9 @@ LOST = (Register.RDI, Register.RSI, Register.R8, Register.R9, Register.R11)
 FLOAT_ARITHMETIC = {"fadd": 0x58, "fmul": 0x59, "fsub": 0x5C, "fdiv": 0x5E}
 """The opcode, on elements of all kinds."""
 
+FLOAT_EXTREMES = {"minimum": 0x5D, "maximum": 0x5F}
+"""The same of what finds one of two."""
+
 CONDITIONS = {"eq": 4, "ne": 5, "ult": 2, "uge": 3, "ule": 6, "ugt": 7, "slt": 12, "sge": 13, "sle": 14, "sgt": 15}
 """By LLVM's names. Each even one and the next are opposites."""
 
@@ -41,6 +44,7 @@ SHIFTS = {"shl": 4, "lshr": 5, "ashr": 7}
 """What tells shifts by a number apart."""
 
 WORD_BYTES = 8
+_UNORDERED = 3  # the comparison that holds for NaN
 _BYTE, _HALF_WORD = 1 << 7, 1 << 31
 
 
@@ -50,6 +54,11 @@ class VectorKind(NamedTuple):
 
     type: int
     is_long: bool
+
+    @property
+    def packed(self) -> VectorKind:
+        """All of the vector, if this is one element."""
+        return VectorKind(self.type & 1, self.is_long)
 
 
 @dataclass(slots=True)
@@ -167,6 +176,21 @@ class Assembler:
 
     def vector_arithmetic(self, opcode: str, goal: int, one: int, other: int, kind: VectorKind) -> None:
         self._on_vectors(FLOAT_ARITHMETIC[opcode], goal, one, other, kind)
+
+    def vector_extreme(self, opcode: str, goal: int, one: int, other: int, kind: VectorKind) -> None:
+        """One of `FLOAT_EXTREMES`; the other one where they are equal, or one is NaN."""
+        self._on_vectors(FLOAT_EXTREMES[opcode], goal, one, other, kind)
+
+    def find_nans(self, goal: int, one: int, kind: VectorKind) -> None:
+        """Sets the signs of elements that are NaN, of whole vectors."""
+        self._on_vectors(0xC2, goal, one, one, kind.packed)
+        self.code.append(_UNORDERED)
+
+    def choose_elements(self, goal: int, one: int, other: int, signs: int, kind: VectorKind) -> None:
+        """The other one where a sign is set, of whole vectors."""
+        is_double = kind.packed.type
+        self._prefixed(0x4A + is_double, goal, one, other, VectorKind(1, kind.is_long), opcodes=3)
+        self.code += bytes([0xC0 | (goal & 7) << 3 | other & 7, signs << 4])
 
     def repeat_element(self, goal: int, source: int, *, is_double: bool) -> None:
         """The first element of one vector, in all places of another one."""
