@@ -37,7 +37,7 @@ from xlapy.codegen.assembler.x86 import (
 MOST_FRAME = 1 << 16  # bytes
 _FRAME_ALIGNMENT = 16
 _FIRST, _SECOND = Register.RAX, Register.R10  # what operations work in; no arguments are in either
-_ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from
+_ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from, if anything is
 
 
 class _Home(NamedTuple):
@@ -63,7 +63,8 @@ class Function:
         self._homes: dict[str, _Home] = {}
         self._comparisons: dict[str, tuple[int, str, str, str]] = {}
         calls = any(_CALL.search(line) for line in body)
-        self._free = list(reversed(KEPT if calls else (*LOST, *KEPT)))
+        chooses = any(_CHOICE.search(line) for line in body)
+        self._free = list(reversed(KEPT if calls else (*LOST, *([] if chooses else [_OTHER, _ONE]), *KEPT)))
         self._used: set[Register] = set()
         has_floats = any(_FLOATS.search(line) for line in body)
         last = last_uses(body) if has_floats or not calls else {}  # what is between calls takes no time
@@ -88,6 +89,8 @@ class Function:
                 goal = self._goal()
                 self._code.move(goal, register)
                 self._keep(parameter, goal)
+        if self._vectors is not None and not calls:
+            self._vectors.keep_numbers(body)
         self._given = _given_to_blocks(body)
         for values in self._given.values():
             for name in values:
@@ -97,8 +100,11 @@ class Function:
         for number, (line, following) in enumerate(zip(self._body, [*self._body[1:], ""], strict=True)):
             self._next, self._number = following, number
             if line.startswith("  "):
+                ending = self._ending.get(number, ())
+                self._release(ending)
                 self._instruction(line)
-                self._release(self._ending.get(number, ()))
+                for name in ending:
+                    self._homes.pop(name, None)
             else:
                 self._label = line.removesuffix(":")
                 self._labels[self._label] = len(self._code.code)
@@ -155,11 +161,10 @@ class Function:
         return _Home(Register.RSP, self._room(WORD_BYTES, WORD_BYTES), 0)
 
     def _release(self, names: Iterable[str]) -> None:
-        """Frees the registers of values that nobody reads any more."""
+        """Frees the registers of values that are read for the last time now: what is made of them may go there."""
         for name in names:
             home = self._homes.get(name)
             if home is not None and home.word is None and not home.distance and home.base != Register.RSP:
-                del self._homes[name]
                 self._free.append(home.base)
 
     def _room(self, size: int, alignment: int) -> int:
@@ -334,14 +339,18 @@ class Function:
         goal, number = self._goal(), self._short_number(other)
         if opcode == "mul" and number is not None:
             self._code.multiply_number(goal, self._in_register(one, _FIRST), number)
-        else:
+        elif number is not None:
             self._fetch(one, goal)
-            if number is not None:
-                self._code.arithmetic_number(opcode, goal, number)
-            elif opcode == "mul":
-                self._code.multiply(goal, self._in_register(other, _SECOND))
+            self._code.arithmetic_number(opcode, goal, number)
+        else:
+            register = self._in_register(other, _SECOND)
+            work = _FIRST if register == goal else goal
+            self._fetch(one, work)
+            if opcode == "mul":
+                self._code.multiply(work, register)
             else:
-                self._code.arithmetic(opcode, goal, self._in_register(other, _SECOND))
+                self._code.arithmetic(opcode, work, register)
+            self._code.move(goal, work)
         self._keep(name, goal)
 
     def _divide(self, opcode: str, name: str, one: str, other: str) -> None:
@@ -498,6 +507,7 @@ _HEAD = re.compile(r"define (?:void|ptr|i64|i32) @[\w.]+\(((?:(?:ptr|i64|i32) %[
 _PARAMETER = re.compile(r"%[\w.]+")
 _PHI = re.compile(r"  (%[\w.]+) = phi \S+ (.*)$")
 _SOURCE = re.compile(r"\[ (\S+), %([\w.]+) \]")
+_CHOICE = re.compile(r"= (?:select|[us]div) |@llvm\.(?:[us]m|readcyclecounter)")
 _CALL = re.compile(r"call (?!.*@llvm\.(?!memcpy))")
 _FLOATS = re.compile(r"\b(?:float|double)\b")
 _CASE = re.compile(r"i\d+ (-?\d+), label %([\w.]+)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from xlapy.codegen.assembler.x86 import Assembler, Register, VectorKind
 
 FLOAT_TYPE = r"<\d+ x float>|<\d+ x double>|float|double"
 _REGISTERS = range(4, 16)
+_MOST_NUMBERS = 4
 _FIRST, _SECOND = 0, 1  # in which constants are
 _ONE, _OTHER = 2, 3  # in which what is larger or smaller is looked for
 _LONG_BYTES = 32
@@ -63,7 +64,16 @@ class Vectors:
         self._free = list(reversed(_REGISTERS))
         self._homes: dict[str, tuple[int, ...]] = {}
         self._last_uses = last_uses
+        self._numbers: dict[tuple[str, VectorType], int] = {}
         self.are_used = False
+
+    def keep_numbers(self, body: Sequence[str]) -> None:
+        """Puts the numbers that a function computes with, but for many of them, where they stay."""
+        for line in body:
+            for type, number in _COMPUTED.findall(line)[:1]:
+                key = number, vector_type(type)
+                if key not in self._numbers and len(self._numbers) < _MOST_NUMBERS:
+                    self._numbers[key] = self._constant(number, key[1], self._free.pop())
 
     def load(self, line: int, name: str, type: VectorType, base: Register, distance: int) -> None:
         for number, goal in enumerate(self._new(line, name, type)):
@@ -128,7 +138,8 @@ class Vectors:
     def _registers_of(self, value: str, type: VectorType, scratch: int) -> tuple[int, ...]:
         if value in self._homes:
             return self._homes[value]
-        return (self._constant(value, type, scratch),) * type.registers
+        kept = self._numbers.get((value, type))
+        return (self._constant(value, type, scratch) if kept is None else kept,) * type.registers
 
     def _constant(self, value: str, type: VectorType, goal: int) -> int:
         found = _NUMBER.match(value)
@@ -136,6 +147,7 @@ class Vectors:
             raise NotKnown(value)
         (number,) = struct.unpack(">d", bytes.fromhex(found[1]))
         (bits,) = struct.unpack(*(("<q", struct.pack("<d", number)) if type.is_double else ("<i", _narrow(number))))
+        self.are_used = True
         self._code.number(Register.RAX, bits)
         self._code.vector_of_bits(goal, Register.RAX, is_double=type.is_double)
         if type.lanes > 1:
@@ -148,4 +160,5 @@ def _narrow(number: float) -> bytes:
 
 
 _TYPE = re.compile(r"(?:<(\d+) x )?(float|double)>?$")
+_COMPUTED = re.compile(rf"(?:fadd|fsub|fmul|fdiv|call) .*?({FLOAT_TYPE}) .*?(splat \(\w+ 0x\w+\)|\b0x\w+)")
 _NUMBER = re.compile(r"(?:splat \(\w+ )?0x([0-9A-Fa-f]{16})\)?$")
