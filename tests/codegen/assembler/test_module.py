@@ -35,6 +35,13 @@ def many(k: KernelBuilder) -> None:
         keep(k, value)
 
 
+def sums(k: KernelBuilder) -> None:
+    """More numbers than registers."""
+    values = [k.load(k.gep(k.parameters["p0"], 8 * number), I64) for number in range(16)]
+    for value in values:
+        keep(k, value)
+
+
 def call_between(k: KernelBuilder) -> None:
     k.module.declare("g", None, [])
     value = loaded(k)
@@ -56,7 +63,10 @@ def call_between(k: KernelBuilder) -> None:
             written(lambda k: keep(k, k.load(k.parameters["p0"], I32.with_lanes(8)))), id="vectors of numbers"
         ),
         pytest.param(written(lambda k: keep(k, loaded(k, 2))), id="a vector that fills no register"),
+        pytest.param(written(lambda k: keep(k, k.udiv(k.load(k.parameters["p0"], I64), 10))), id="a division"),
         pytest.param(written(many), id="many vectors"),
+        pytest.param(written(lambda k: keep(k, k.smax(k.load(k.parameters["p0"], I64), 10))), id="a choice"),
+        pytest.param(written(sums), id="many values without a call"),
         pytest.param(written(call_between), id="a float over a call"),
         pytest.param("@x = global i64 0\n", id="data"),
         pytest.param("define internal void @f(ptr %x) {\nentry:\n  ret void\n}\n", id="a function of its own"),

@@ -4,10 +4,10 @@
     store ptr %v2, ptr %v6, align 8
     call void @kernel.0(ptr %table, i64 0, i64 16)
 
-Each value has a register, one that calls keep if there are any, or, if there are too many, a word in the frame; what is
-a known distance from another one has neither. What blocks get from those before them is put there on the way. Numbers
-of 32 bits are the low halves of words. Floats are in registers of vectors (`vectors`). Anything else than that in a
-function, and LLVM takes the module.
+Each value has a register. In functions that call others it is one that calls keep, or, if there are too many, a word in
+the frame; what is a known distance from another one has neither. What blocks get from those before them is put there on
+the way. Numbers of 32 bits are the low halves of words. Floats are in registers of vectors (`vectors`). Anything else
+than that in a function, and LLVM takes the module.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from xlapy.codegen.assembler.x86 import (
 MOST_FRAME = 1 << 16  # bytes
 _FRAME_ALIGNMENT = 16
 _FIRST, _SECOND = Register.RAX, Register.R10  # what operations work in; no arguments are in either
-_ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from, if anything is
+_ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from in functions that call others
 
 
 class _Home(NamedTuple):
@@ -62,9 +62,8 @@ class Function:
         self._body = body
         self._homes: dict[str, _Home] = {}
         self._comparisons: dict[str, tuple[int, str, str, str]] = {}
-        calls = any(_CALL.search(line) for line in body)
-        chooses = any(_CHOICE.search(line) for line in body)
-        self._free = list(reversed(KEPT if calls else (*LOST, *([] if chooses else [_OTHER, _ONE]), *KEPT)))
+        calls = self._calls = any(_CALL.search(line) for line in body)
+        self._free = list(reversed(KEPT if calls else (*LOST, _OTHER, _ONE, *KEPT)))
         self._used: set[Register] = set()
         has_floats = any(_FLOATS.search(line) for line in body)
         last = last_uses(body) if has_floats or not calls else {}  # what is between calls takes no time
@@ -158,6 +157,8 @@ class Function:
             register = self._free.pop()
             self._used.add(register)
             return _Home(register, None, 0)
+        if not self._calls:
+            raise NotKnown("a loop with more values than registers, which LLVM makes faster")
         return _Home(Register.RSP, self._room(WORD_BYTES, WORD_BYTES), 0)
 
     def _release(self, names: Iterable[str]) -> None:
@@ -308,7 +309,7 @@ class Function:
         if function in _EXTREMES:
             one, other = operands
             self._choose(name, (CONDITIONS[_EXTREMES[function]], type, one, other), one, other)
-        elif function == "readcyclecounter":
+        elif function == "readcyclecounter" and self._calls:
             self._code.read_clock(_FIRST)
             self._keep_first(name)
         elif function == "memcpy" and operands[3] == "false":
@@ -353,12 +354,6 @@ class Function:
             self._code.move(goal, work)
         self._keep(name, goal)
 
-    def _divide(self, opcode: str, name: str, one: str, other: str) -> None:
-        self._fetch(one, _FIRST)
-        self._fetch(other, _SECOND)
-        self._code.divide(_SECOND, signed=opcode == "sdiv")
-        self._keep_first(name)
-
     def _shift(self, opcode: str, name: str, one: str, count: str) -> None:
         self._fetch(one, _FIRST)
         self._code.shift(opcode, _FIRST, int(count))
@@ -381,12 +376,12 @@ class Function:
 
     def _choose(self, name: str, comparison: tuple[int, str, str, str], one: str, other: str) -> None:
         """One of two values, the first one where the comparison holds."""
+        if not self._calls:
+            raise NotKnown("a choice in a loop, which LLVM makes faster")
         self._fetch(one, _ONE)
         self._fetch(other, _OTHER)
         holds = self._compared(comparison)
-        place = self._code.jump(holds)
-        self._code.move(_ONE, _OTHER)
-        self._code.land(place, len(self._code.code))
+        self._code.move_if(holds ^ 1, _ONE, _OTHER)
         self._code.move(_FIRST, _ONE)
         self._keep_first(name)
 
@@ -507,7 +502,6 @@ _HEAD = re.compile(r"define (?:void|ptr|i64|i32) @[\w.]+\(((?:(?:ptr|i64|i32) %[
 _PARAMETER = re.compile(r"%[\w.]+")
 _PHI = re.compile(r"  (%[\w.]+) = phi \S+ (.*)$")
 _SOURCE = re.compile(r"\[ (\S+), %([\w.]+) \]")
-_CHOICE = re.compile(r"= (?:select|[us]div) |@llvm\.(?:[us]m|readcyclecounter)")
 _CALL = re.compile(r"call (?!.*@llvm\.(?!memcpy))")
 _FLOATS = re.compile(r"\b(?:float|double)\b")
 _CASE = re.compile(r"i\d+ (-?\d+), label %([\w.]+)")
@@ -530,7 +524,6 @@ _HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
     "br": (re.compile(r"(?:i1 (\S+), )?label %([\w.]+)(?:, label %([\w.]+))?$"), Function._branch),
     "switch": (re.compile(r"(i64|i32) (\S+), label %([\w.]+) \[(.*)\]$"), Function._switch),
     **dict.fromkeys((*ARITHMETIC, "mul"), (re.compile(r"(?:nsw |nuw )*(i64|i32) (\S+), (\S+)$"), Function._arithmetic)),
-    **dict.fromkeys(("udiv", "sdiv"), (re.compile(r"(?:exact )?i64 (\S+), (\S+)$"), Function._divide)),
     **dict.fromkeys(SHIFTS, (re.compile(r"(?:nsw |nuw |exact )*i64 (\S+), (\d+)$"), Function._shift)),
     **dict.fromkeys(("sext", "zext"), (re.compile(r"(?:nneg )?i32 (\S+) to i64$"), Function._widen)),
     "trunc": (re.compile(r"(?:nsw |nuw )*i64 (\S+) to i32$"), Function._narrow),

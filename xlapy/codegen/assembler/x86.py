@@ -83,6 +83,9 @@ class Assembler:
         if goal != source:
             self._onto(b"\x89", goal, source)
 
+    def move_if(self, condition: int, goal: Register, source: Register) -> None:
+        self._onto(bytes([0x0F, 0x40 | condition]), source, goal)
+
     def number(self, goal: Register, value: int) -> None:
         if not value:
             self._onto(b"\x31", goal, goal, narrow=True)
@@ -114,11 +117,6 @@ class Assembler:
         far = 0x48 | (goal >> 3) << 2 | (index >> 3) << 1 | base >> 3
         self.code += bytes([far, 0x8D, 0x84 | (goal & 7) << 3, (index & 7) << 3 | base & 7])
         self.code += struct.pack("<i", distance)
-
-    def divide(self, by: Register, *, signed: bool) -> None:
-        """What is in RAX, into it; RDX is lost."""
-        self.code += b"\x48\x99" if signed else b"\x31\xd2"
-        self.code += _prefix(0, by) + bytes([0xF7, (0xF8 if signed else 0xF0) | by & 7])
 
     def shift(self, opcode: str, goal: Register, count: int) -> None:
         """By one of `SHIFTS`."""
