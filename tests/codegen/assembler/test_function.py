@@ -232,6 +232,35 @@ def test_values_change_places(values: int, calls_others: bool) -> None:
 
 
 @ON_LINUX
+def test_what_a_loop_had_before_its_last_step_is_there_behind_it() -> None:
+    text = """define i64 @last(i64 %n) nounwind {
+entry:
+  br label %outer
+outer:
+  %a = phi i64 [ 0, %entry ], [ %i, %latch ]
+  %k = phi i64 [ 0, %entry ], [ %k2, %latch ]
+  br label %inner
+inner:
+  %i = phi i64 [ 0, %outer ], [ %j, %inner ]
+  %j = add i64 %i, 1
+  %c = icmp slt i64 %j, %n
+  br i1 %c, label %inner, label %latch
+latch:
+  %k2 = add i64 %k, 1
+  %d = icmp slt i64 %k2, 3
+  br i1 %d, label %outer, label %done
+done:
+  ret i64 %a
+}
+"""
+    code = assembled(text, host_target())
+    assert code is not None
+    made = link([code], {}, ["last"])
+    last = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(made.address("last"))
+    assert [last(n) for n in (1, 2, 9)] == [0, 1, 8]
+
+
+@ON_LINUX
 def test_a_loop_ends_when_it_is_told_to() -> None:
     module = Module()
     with KernelBuilder(module, "halved", [("x", I64)], I64) as k:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from xlapy.codegen.assembler.last_uses import last_uses
+from xlapy.codegen.assembler.last_uses import ELSEWHERE, NAME, last_uses
 from xlapy.codegen.assembler.not_known import NotKnown
 from xlapy.codegen.assembler.vectors import FLOAT_TYPE, Vectors, vector_type
 from xlapy.codegen.assembler.x86 import (
@@ -36,6 +36,7 @@ from xlapy.codegen.assembler.x86 import (
 
 MOST_FRAME = 1 << 16  # bytes
 _FRAME_ALIGNMENT = 16
+_FOR_WORK = 3  # registers that loops do not take for what is made in front of them
 _FIRST, _SECOND = Register.RAX, Register.R10  # what operations work in; no arguments are in either
 _ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from in functions that call others
 
@@ -66,7 +67,8 @@ class Function:
         self._free = list(reversed(KEPT if calls else (*LOST, _OTHER, _ONE, *KEPT)))
         self._used: set[Register] = set()
         has_floats = any(_FLOATS.search(line) for line in body)
-        last = last_uses(body) if has_floats or not calls else {}  # what is between calls takes no time
+        # What is between calls takes no time.
+        last = self._last = last_uses(body) if has_floats or not calls else {}
         self._vectors = Vectors(self._code, last) if has_vectors and has_floats else None
         self._ending: dict[int, list[str]] = {}
         for name, number in last.items():
@@ -85,7 +87,7 @@ class Function:
                 self._homes[parameter] = _Home(register, None, 0)
         for parameter, register in given.items():
             if parameter not in self._homes:
-                goal = self._goal()
+                goal = self._goal(parameter)
                 self._code.move(goal, register)
                 self._keep(parameter, goal)
         if self._vectors is not None and not calls:
@@ -93,7 +95,9 @@ class Function:
         self._given = _given_to_blocks(body)
         for values in self._given.values():
             for name in values:
-                self._homes[name] = self._new_home()
+                self._homes[name] = self._new_home(name)
+                if not self._calls and self._homes[name].word is not None:
+                    raise NotKnown("more loops than registers, which LLVM makes faster")
 
     def assembled(self) -> Assembler:
         for number, (line, following) in enumerate(zip(self._body, [*self._body[1:], ""], strict=True)):
@@ -142,22 +146,29 @@ class Function:
 
     # -- values
 
-    def _goal(self) -> Register:
+    def _goal(self, name: str) -> Register:
         """Where a value that is made now is to be put first."""
-        return self._free[-1] if self._free else _FIRST
+        return self._free[-1] if self._has_register(name) else _FIRST
 
     def _keep(self, name: str, register: Register) -> None:
         """Notes the value that was put where `_goal` said."""
-        home = self._homes[name] = self._new_home()
+        home = self._homes[name] = self._new_home(name)
         if home.word is not None:
             self._code.store(register, home.base, home.word)
 
-    def _new_home(self) -> _Home:
-        if self._free:
+    def _has_register(self, name: str) -> bool:
+        """Loops leave some to what only one block reads."""
+        return len(self._free) > (0 if self._calls or self._is_local(name) else _FOR_WORK)
+
+    def _is_local(self, name: str) -> bool:
+        return self._last.get(name, ELSEWHERE) != ELSEWHERE
+
+    def _new_home(self, name: str) -> _Home:
+        if self._has_register(name):
             register = self._free.pop()
             self._used.add(register)
             return _Home(register, None, 0)
-        if not self._calls:
+        if not self._calls and self._is_local(name):
             raise NotKnown("a loop with more values than registers, which LLVM makes faster")
         return _Home(Register.RSP, self._room(WORD_BYTES, WORD_BYTES), 0)
 
@@ -234,7 +245,7 @@ class Function:
             self._homes[name] = _Home(home.base, home.word, distance)
             return
         base, distance = self._address(pointer, _FIRST)
-        goal = self._goal()
+        goal = self._goal(name)
         self._code.sum_address(goal, base, self._in_register(index, _SECOND), distance)
         self._keep(name, goal)
 
@@ -243,7 +254,7 @@ class Function:
             self._floats.load(self._number, name, vector_type(type), *self._address(pointer, _SECOND))
             return
         base, distance = self._address(pointer, _SECOND)
-        goal = self._goal()
+        goal = self._goal(name)
         self._code.load(goal, base, distance, narrow=type == "i32")
         self._keep(name, goal)
 
@@ -332,12 +343,12 @@ class Function:
 
     def _keep_first(self, name: str) -> None:
         """Notes a value that is in the first register."""
-        goal = self._goal()
+        goal = self._goal(name)
         self._code.move(goal, _FIRST)
         self._keep(name, goal)
 
     def _arithmetic(self, opcode: str, name: str, _type: str, one: str, other: str) -> None:
-        goal, number = self._goal(), self._short_number(other)
+        goal, number = self._goal(name), self._short_number(other)
         if opcode == "mul" and number is not None:
             self._code.multiply_number(goal, self._in_register(one, _FIRST), number)
         elif number is not None:
@@ -411,8 +422,32 @@ class Function:
 
     def _branch(self, _opcode: str, _name: str, condition: str | None, first: str, second: str | None) -> None:
         if condition is not None and second is not None:
-            self._go_if(self._compared(self._comparison(condition)) ^ 1, second)
+            holds = self._compared(self._comparison(condition))
+            if self._next == f"{second}:" and second not in self._given and self._is_done_with(first):
+                self._hand_over(first)  # which leaves the comparison as it is
+                self._jumps.append((self._code.jump(holds), first))
+                return
+            self._go_if(holds ^ 1, second)
         self._go(first)
+
+    def _is_done_with(self, label: str) -> bool:
+        """Whether a block behind this one may be given its values now, if it is gone to or not: they are not numbers,
+        and nothing behind here reads what was there before."""
+        given = self._given.get(label, {})
+        if not all(values[self._label].startswith("%") for values in given.values()):
+            return False
+        homes = [self._homes[name] for name in given]
+        lost = {name for name, home in self._homes.items() if home._replace(distance=0) in homes}
+        lost |= {name for name, (_, _, *operands) in self._comparisons.items() if not lost.isdisjoint(operands)}
+        behind = "\n".join(self._body[self._number + 1 :])
+        others = (
+            value
+            for block, values in self._given.items()
+            for sources in values.values()
+            for source, value in sources.items()
+            if (block, source) != (label, self._label)
+        )
+        return lost.isdisjoint(NAME.findall(behind)) and lost.isdisjoint(others)
 
     def _switch(self, _opcode: str, _name: str, type: str, value: str, default: str, cases: str) -> None:
         equal = CONDITIONS["eq"]

@@ -26,7 +26,7 @@ def last_uses(body: Sequence[str]) -> dict[str, int]:
         if not equals:
             made, rest = "", line
         is_kept = rest.startswith("icmp") or _KNOWN_DISTANCE.match(rest) is not None
-        for name in _NAME.findall(rest):
+        for name in NAME.findall(rest):
             is_near = not is_kept and blocks.get(name) == block and last.get(name) != ELSEWHERE
             last[name] = number if is_near else ELSEWHERE
         if made and not rest.startswith("phi "):
@@ -34,5 +34,5 @@ def last_uses(body: Sequence[str]) -> dict[str, int]:
     return last
 
 
-_NAME = re.compile(r"%[\w.]+")
+NAME = re.compile(r"%[\w.]+")
 _KNOWN_DISTANCE = re.compile(r"getelementptr i8, ptr \S+ i64 -?\d+$")
