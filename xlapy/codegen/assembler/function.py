@@ -63,10 +63,11 @@ class Function:
         self._body = body
         self._homes: dict[str, _Home] = {}
         self._comparisons: dict[str, tuple[int, str, str, str]] = {}
-        calls = self._calls = any(_CALL.search(line) for line in body)
+        text = "\n".join(body)
+        calls = self._calls = _CALL.search(text) is not None
         self._free = list(reversed(KEPT if calls else (*LOST, _OTHER, _ONE, *KEPT)))
         self._used: set[Register] = set()
-        has_floats = any(_FLOATS.search(line) for line in body)
+        has_floats = _FLOATS.search(text) is not None
         # What is between calls takes no time.
         last = self._last = last_uses(body) if has_floats or not calls else {}
         self._vectors = Vectors(self._code, last) if has_vectors and has_floats else None

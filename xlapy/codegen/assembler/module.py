@@ -55,8 +55,8 @@ class _Module:
         name, numbers = found.groups()
         self._constants += bytes(-len(self._constants) % _TABLE_ALIGNMENT)
         self._symbols[name] = len(self._constants), False
-        for number in numbers.split(", "):
-            self._constants += struct.pack("<q", int(number.removeprefix("i64 ")))
+        words = [int(number) for number in numbers.replace("i64 ", "").split(", ")]
+        self._constants += struct.pack(f"<{len(words)}q", *words)
 
     def _add_function(self, head: str) -> None:
         name = head[head.index("@") + 1 : head.index("(")]
