@@ -418,3 +418,24 @@ def test_programs_of_calls_need_no_llvm(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("xlapy.compiler.emit_object", None)
     executable = xlapy.compile(module, xlapy.CompileOptions(num_threads=1, verify=True))
     np.testing.assert_array_equal(executable(x), wanted)
+
+
+@ON_LINUX
+def test_a_place_that_is_reached_from_another_one_has_no_register_to_give_away() -> None:
+    text = """define i64 @sum(ptr %p) {
+entry:
+  %a = getelementptr i8, ptr %p, i64 8
+  %b = getelementptr i8, ptr %a, i64 -8
+  %x = load i64, ptr %b, align 8
+  %y = load i64, ptr %p, align 8
+  %z = load i64, ptr %a, align 8
+  %s = add i64 %x, %y
+  %t = add i64 %s, %z
+  ret i64 %t
+}
+"""
+    code = assembled(text, host_target())
+    assert code is not None
+    numbers = np.array([5, 70], np.int64)
+    linked_code = link([code], {}, ["sum"])
+    assert calls([linked_code], "sum", ctypes.c_int64, ctypes.c_void_p)[0](numbers.ctypes.data) == 80

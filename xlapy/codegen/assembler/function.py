@@ -62,6 +62,7 @@ class Function:
         self._code = Assembler()
         self._body = body
         self._homes: dict[str, _Home] = {}
+        self._derived: set[str] = set()  # values that are a known distance from what another one is in
         self._comparisons: dict[str, tuple[int, str, str, str]] = {}
         text = "\n".join(body)
         calls = self._calls = _CALL.search(text) is not None
@@ -177,7 +178,7 @@ class Function:
         """Frees the registers of values that are read for the last time now: what is made of them may go there."""
         for name in names:
             home = self._homes.get(name)
-            if home is not None and home.word is None and not home.distance and home.base != Register.RSP:
+            if home is not None and home.word is None and name not in self._derived:
                 self._free.append(home.base)
 
     def _room(self, size: int, alignment: int) -> int:
@@ -236,6 +237,7 @@ class Function:
             raise NotKnown("an aligned frame")
         place = self._room(_SIZES[type] * int(count or 1), int(alignment))
         self._homes[name] = _Home(Register.RSP, None, place)
+        self._derived.add(name)
 
     def _gep(self, _opcode: str, name: str, pointer: str, index: str) -> None:
         home = self._homes.get(pointer)
@@ -244,6 +246,7 @@ class Function:
             if not -_FAR < distance < _FAR:
                 raise NotKnown("a large distance")
             self._homes[name] = _Home(home.base, home.word, distance)
+            self._derived.add(name)
             return
         base, distance = self._address(pointer, _FIRST)
         goal = self._goal(name)
