@@ -218,7 +218,7 @@ def _write_cholesky_lower(proto: InstructionProto, value: bool) -> None:
     proto.cholesky_options = CholeskyOptionsProto(value)
 
 
-add_codec(_read_cholesky_lower, _write_cholesky_lower, "cholesky.lower")
+add_codec(_read_cholesky_lower, _write_cholesky_lower, "cholesky.lower", "eigh.lower")
 
 
 # -- processes -----------------------------------------------------------------------------------------------------

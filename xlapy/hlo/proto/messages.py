@@ -336,6 +336,7 @@ class InstructionProto:
     is_composite: bool = single(89, BOOL)
     iota_collective_device_list: IotaReplicaGroupListProto | None = present(92, IotaReplicaGroupListProto)
     comparison_order: str = single(102, STRING)
+    full_matrices: bool = single(20001, BOOL)  # of an op of xlapy, far from the numbers that XLA gives
 
 
 @dataclass(slots=True)
