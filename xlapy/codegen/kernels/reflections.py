@@ -249,10 +249,10 @@ def _multiply(
     k: KernelBuilder, plan: FactorPlan, matrix: _Lanes | _Single, count: int, tau_of: Callable[[Value], Element]
 ) -> None:
     """Puts the product of so many reflections in the place of their vectors, from the last one on."""
-    zero_, one = (_number(k, matrix.type, plan.parts, number) for number in (0.0, 1.0))
+    nothing, one = (_number(k, matrix.type, plan.parts, number) for number in (0.0, 1.0))
     with k.loop(count, plan.columns) as columns:
         with k.loop(0, plan.rows) as rows:
-            matrix.store(rows.index, columns.index, zero_)
+            matrix.store(rows.index, columns.index, nothing)
         matrix.store(columns.index, columns.index, one)
     with k.loop(0, count) as steps:
         look(k)
@@ -261,10 +261,10 @@ def _multiply(
         vector = partial(_element_of_vector, matrix, step)
         matrix.for_columns(k.add(step, 1), partial(_reflect, k, plan, step, vector, tau))
         with k.loop(k.add(step, 1), plan.rows) as rows:
-            matrix.store(rows.index, step, minus_product(k, zero_, tau, matrix.load(rows.index, step)))
+            matrix.store(rows.index, step, minus_product(k, nothing, tau, matrix.load(rows.index, step)))
         matrix.store(step, step, _difference(k, one, tau))
         with k.loop(0, step) as rows:
-            matrix.store(rows.index, step, zero_)
+            matrix.store(rows.index, step, nothing)
 
 
 def _number(k: KernelBuilder, type: IRType, parts: int, value: float) -> Element:
