@@ -7,11 +7,12 @@ import pytest
 from tests.support.native import flatten
 from tests.support.target_programs import PROGRAMS, Program
 from tests.support.targets import lesser_targets
+from xlapy.codegen.target import host_target
 from xlapy.compiler import compile_module
 from xlapy.executable import Executable
 from xlapy.options import CompileOptions
 
-TARGETS = lesser_targets()
+TARGETS = {"host": host_target(), **lesser_targets()}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.title)
