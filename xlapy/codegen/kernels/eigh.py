@@ -6,15 +6,19 @@ from collections.abc import Sequence
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.lane_matrices import LaneMatrices
-from xlapy.codegen.kernels.rotations import RotatedLanes, RotationPlan, for_lanes
+from xlapy.codegen.kernels.factors import for_lanes, matrix_at
+from xlapy.codegen.kernels.rotations import RotatedLanes, RotationPlan
 
 
 def emit_eigh(
     k: KernelBuilder, plan: RotationPlan, a: Array, outputs: Sequence[Array], begin: Value, end: Value, *, lower: bool
 ) -> None:
     """Writes vectors and values of units [begin, end)."""
-    for_lanes(k, plan, begin, end, lambda lanes, first: _Lanes(k, plan, lanes).run(first, a, outputs, lower))
+
+    def run(lanes: int, first: Value) -> None:
+        _Lanes(k, plan, lanes).run(first, a, outputs, lower)
+
+    for_lanes(k, plan.lanes, begin, end, run, are_full=plan.fills_lanes, overlapping=True)
 
 
 class _Lanes(RotatedLanes):
@@ -27,7 +31,7 @@ class _Lanes(RotatedLanes):
 
     def run(self, first: Value, a: Array, outputs: Sequence[Array], lower: bool) -> None:
         k, rows = self.k, self._rows
-        self._matrices.read(k, self.in_array(a, first, self._matrices.count))
+        self._matrices.read(k, matrix_at(k, a, first, self._matrices.count))
         largest, fault = self._mirror(lower)
         scale = self.scale(largest)
         self._begin(scale)
@@ -81,8 +85,11 @@ class _Lanes(RotatedLanes):
             step = k.mul(tangent, between)
             with k.loop(0, self._rows) as rows:
                 row = rows.index
-                self._turn_pair(self._matrices, (row, p), (row, q), sine, rest, turns, mirrored=True)
-                self._turn_pair(self._vectors, (row, p), (row, q), sine, rest, turns, mirrored=False)
+                places = self._place(row, p), self._place(row, q)
+                turned = self.turn_pair(self._matrices, places, sine, rest, turns)
+                for column, element in zip((p, q), turned, strict=True):
+                    self._matrices.store(k, self._place(column, row), element)
+                self.turn_pair(self._vectors, places, sine, rest, turns)
             corner = k.select(turns, self.constant(0.0), between)
             for row, column, element in (
                 (p, p, k.select(turns, k.sub(first, step), first)),
@@ -92,21 +99,3 @@ class _Lanes(RotatedLanes):
             ):
                 self._matrices.store(k, self._place(row, column), element)
         return is_any
-
-    def _turn_pair(
-        self,
-        matrices: LaneMatrices,
-        one: tuple[Value, Value],
-        other: tuple[Value, Value],
-        sine: Value,
-        rest: Value,
-        turns: Value,
-        *,
-        mirrored: bool,
-    ) -> None:
-        pairs = one, other
-        old = [self.load(matrices, self._place(*pair)) for pair in pairs]
-        for (row, column), element in zip(pairs, self.turned(old, sine, rest, turns), strict=True):
-            matrices.store(self.k, self._place(row, column), element)
-            if mirrored:
-                matrices.store(self.k, self._place(column, row), element)

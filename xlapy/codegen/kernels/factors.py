@@ -83,14 +83,30 @@ def for_matrices(
     in_place: bool,
 ) -> None:
     """For units [begin, end), calls `across` for how many matrices from which one on, or `single` for each."""
-    if not plan.across:
+    if plan.across:
+        for_lanes(k, plan.lanes, begin, end, across, are_full=plan.fills_lanes, overlapping=not in_place)
+        return
+    with k.loop(begin, end) as loop:
+        single(loop.index)
+
+
+def for_lanes(
+    k: KernelBuilder,
+    lanes: int,
+    begin: Value,
+    end: Value,
+    body: Callable[[int, Value], None],
+    *,
+    are_full: bool,
+    overlapping: bool,
+) -> None:
+    """Calls `body` for how many matrices from which one on. Units are vectors of matrices that `are_full`, or else
+    matrices, of which some may be `overlapping`: taken twice."""
+    if are_full:
         with k.loop(begin, end) as loop:
-            single(loop.index)
-    elif plan.fills_lanes:
-        with k.loop(begin, end) as loop:
-            across(plan.lanes, k.mul(loop.index, plan.lanes))
+            body(lanes, k.mul(loop.index, lanes))
     else:
-        strip(k, begin, end, plan.lanes, lambda ix, first: across(ix.lanes, first), overlapping=not in_place)
+        strip(k, begin, end, lanes, lambda ix, first: body(ix.lanes, first), overlapping=overlapping)
 
 
 def matrix_at(k: KernelBuilder, array: Array, number: Value, size: int) -> Value:

@@ -32,14 +32,15 @@ from xlapy.codegen.stopping import look
 def emit_lu(
     k: KernelBuilder,
     plan: FactorPlan,
-    a: Array,
+    operands: Sequence[Array],
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
     *,
     in_place: bool,
 ) -> None:
-    """Writes factors, pivots and permutations of matrices [begin, end)."""
+    """Writes factors, pivots and permutations of units [begin, end)."""
+    (a,) = operands
     for_matrices(
         k,
         plan,

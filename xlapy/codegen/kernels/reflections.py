@@ -34,9 +34,17 @@ Store = Callable[[Value, Element], None]
 
 
 def emit_qr_decomposition(
-    k: KernelBuilder, plan: FactorPlan, a: Array, outputs: Sequence[Array], begin: Value, end: Value, *, in_place: bool
+    k: KernelBuilder,
+    plan: FactorPlan,
+    operands: Sequence[Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+    *,
+    in_place: bool,
 ) -> None:
     """Writes what is packed, and the factors tau, of units [begin, end)."""
+    (a,) = operands
 
     def across(lanes: int, first: Value) -> None:
         matrices = _Lanes(k, plan, lanes)
@@ -61,7 +69,7 @@ def emit_householder_product(
     k: KernelBuilder,
     plan: FactorPlan,
     operands: Sequence[Array],
-    output: Array,
+    outputs: Sequence[Array],
     begin: Value,
     end: Value,
     *,
@@ -69,6 +77,7 @@ def emit_householder_product(
 ) -> None:
     """Writes the first columns of the product of all reflections."""
     a, factors = operands
+    (output,) = outputs
     count = factors.shape.dims[-1]
 
     def across(lanes: int, first: Value) -> None:
@@ -166,16 +175,10 @@ def _row(k: KernelBuilder, plan: FactorPlan, place: Value) -> Matrix:
 
 def _reduce(k: KernelBuilder, plan: FactorPlan, matrix: _Lanes | _Single, step: Value) -> Element:
     """Reflects a column to the diagonal, and those behind it likewise; the factor tau."""
-    tau = _reflector(
-        k, plan, matrix.type, lambda row: matrix.load(row, step), lambda row, x: matrix.store(row, step, x), step
-    )
-    vector = partial(_element_of_vector, matrix, step)
+    vector = partial(matrix.load, column=step)
+    tau = _reflector(k, plan, matrix.type, vector, lambda row, x: matrix.store(row, step, x), step)
     matrix.for_columns(k.add(step, 1), partial(_reflect, k, plan, step, vector, conjugate(k, tau)))
     return tau
-
-
-def _element_of_vector(matrix: _Lanes | _Single, column: Value, row: Value) -> Element:
-    return matrix.load(row, column)
 
 
 def _reflector(k: KernelBuilder, plan: FactorPlan, type: IRType, load: Load, store: Store, first: Value) -> Element:
@@ -258,7 +261,7 @@ def _multiply(
         look(k)
         step = k.sub(count - 1, steps.index)
         tau = tau_of(step)
-        vector = partial(_element_of_vector, matrix, step)
+        vector = partial(matrix.load, column=step)
         matrix.for_columns(k.add(step, 1), partial(_reflect, k, plan, step, vector, tau))
         with k.loop(k.add(step, 1), plan.rows) as rows:
             matrix.store(rows.index, step, minus_product(k, nothing, tau, matrix.load(rows.index, step)))

@@ -13,8 +13,8 @@ import numpy as np
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I1, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.kernels.factors import matrix_at
 from xlapy.codegen.kernels.lane_matrices import LaneMatrices
-from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import LONG, look
 from xlapy.codegen.target import Target
@@ -85,17 +85,6 @@ def plan_rotations(instruction: Instruction, target: Target) -> RotationPlan:
     return RotationPlan(type, rows, columns, count, lanes, bytes_per_matrix)
 
 
-def for_lanes(
-    k: KernelBuilder, plan: RotationPlan, begin: Value, end: Value, body: Callable[[int, Value], None]
-) -> None:
-    """Calls `body` for the matrices of units [begin, end): for how many, from which one on."""
-    if plan.fills_lanes:
-        with k.loop(begin, end) as loop:
-            body(plan.lanes, k.mul(loop.index, plan.lanes))
-    else:
-        strip(k, begin, end, plan.lanes, lambda ix, first: body(ix.lanes, first), overlapping=True)
-
-
 class RotatedLanes:
     """Matrices, one in each lane, and what is done with them."""
 
@@ -125,10 +114,6 @@ class RotatedLanes:
         element = matrices.load(self.k, place)
         assert isinstance(element, Value)
         return self.k.apart(element)
-
-    def in_array(self, array: Array, number: Value, size: int) -> Value:
-        """Where something of so many elements begins, of this matrix."""
-        return self.k.gep(array.pointer, self.k.mul(number, size), array.shape.type.bytes)
 
     def any_lane(self, mask: Value) -> Value:
         return self.k.any_lane(mask, bits=self.type.bits)
@@ -181,14 +166,20 @@ class RotatedLanes:
         sine = k.mul(tangent, cosine)
         return tangent, sine, k.div(sine, k.add(one, cosine))
 
-    def turned(self, old: Sequence[Value], sine: Value, rest: Value, turns: Value) -> list[Value]:
-        """A pair of elements, turned in those lanes."""
-        k, (x, y) = self.k, old
+    def turn_pair(
+        self, matrices: LaneMatrices, places: Sequence[Value], sine: Value, rest: Value, turns: Value
+    ) -> list[Value]:
+        """Turns a pair of elements where they lie, in those lanes; what they are then."""
+        k = self.k
+        x, y = old = [self.load(matrices, place) for place in places]
         new = (
             k.sub(x, k.mul(sine, k.add(y, k.mul(rest, x)))),
             k.add(y, k.mul(sine, k.sub(x, k.mul(rest, y)))),
         )
-        return [k.select(turns, *pair) for pair in zip(new, old, strict=True)]
+        chosen = [k.select(turns, *pair) for pair in zip(new, old, strict=True)]
+        for place, element in zip(places, chosen, strict=True):
+            matrices.store(k, place, element)
+        return chosen
 
     def sort(
         self,
@@ -223,4 +214,4 @@ class RotatedLanes:
             element = self.load(found, places.index)
             element = element if scale is None else k.div(element, scale)
             found.store(k, places.index, k.add(element, fault))
-        found.write(k, self.in_array(output, first, found.count))
+        found.write(k, matrix_at(k, output, first, found.count))

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.rotations import RotatedLanes, RotationPlan, for_lanes
+from xlapy.codegen.kernels.factors import for_lanes, matrix_at
+from xlapy.codegen.kernels.rotations import RotatedLanes, RotationPlan
 
 
 def emit_svd(
@@ -24,7 +25,11 @@ def emit_svd(
     full_matrices: bool,
 ) -> None:
     """Writes u, values and vt of units [begin, end)."""
-    for_lanes(k, plan, begin, end, lambda lanes, first: _Lanes(k, plan, lanes, full_matrices).run(first, a, outputs))
+
+    def run(lanes: int, first: Value) -> None:
+        _Lanes(k, plan, lanes, full_matrices).run(first, a, outputs)
+
+    for_lanes(k, plan.lanes, begin, end, run, are_full=plan.fills_lanes, overlapping=True)
 
 
 class _Lanes(RotatedLanes):
@@ -42,7 +47,7 @@ class _Lanes(RotatedLanes):
 
     def run(self, first: Value, a: Array, outputs: Sequence[Array]) -> None:
         k = self.k
-        self._given.read(k, self.in_array(a, first, self._given.count))
+        self._given.read(k, matrix_at(k, a, first, self._given.count))
         scale, fault = self._begin()
         self.sweep(self._shorter, self._turn)
         with k.loop(0, self._shorter) as columns:
@@ -103,9 +108,7 @@ class _Lanes(RotatedLanes):
             ):
                 with k.loop(0, count) as rows:
                     places = place(rows.index, p), place(rows.index, q)
-                    old = [self.load(matrices, each) for each in places]
-                    for each, element in zip(places, self.turned(old, sine, rest, turns), strict=True):
-                        matrices.store(k, each, element)
+                    self.turn_pair(matrices, places, sine, rest, turns)
         return is_any
 
     def _make_unit(self, column: Value) -> None:

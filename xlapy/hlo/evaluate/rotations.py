@@ -119,7 +119,7 @@ def _turn(each: list[Array], p: int, q: int, chosen: Array, first: Array, second
 
 def _inner(one: Array, other: Array) -> Array:
     """Products of rows, added up from the first one on."""
-    total = np.zeros_like(one[:, 0]) if one.shape[1] else np.zeros((len(one), *one.shape[2:]), one.dtype)
+    total = np.zeros((len(one), *one.shape[2:]), one.dtype)
     for row in range(one.shape[1]):
         total = total + one[:, row] * other[:, row]
     return total
@@ -139,8 +139,7 @@ def _unit_vector(known: Array, left: Array, values: Array, column: int) -> Array
 def _completing(known: Array) -> Array:
     """Orthogonal to the columns: what is left of the unit vector that they say least about."""
     weights = _inner(np.swapaxes(known, 1, 2), np.swapaxes(known, 1, 2))
-    vector = np.zeros_like(weights)
-    np.put_along_axis(vector, np.nanargmin(np.nan_to_num(weights), -1)[:, None], 1, -1) if vector.size else None
+    vector = (np.arange(weights.shape[1]) == np.nan_to_num(weights).argmin(-1)[:, None]).astype(weights.dtype)
     for column in [*range(known.shape[2])] * 2:
         share = _inner(known[:, :, column], vector)
         vector = vector - share[:, None] * known[:, :, column]

@@ -68,13 +68,8 @@ def lu(a: Shape) -> Shape:
     """
     _check_type(a)
     _check_rank(a)
-    rows, columns = a.rank - 2, a.rank - 1
-    steps = UNBOUNDED if UNBOUNDED in a.dims[rows:] else min(a.dims[rows:])
-    is_dynamic = [a.is_dynamic_dim(dim) for dim in range(a.rank)]
-    numbers = a.with_type(S32).without_layout()
-    pivots = numbers.with_dims((*a.dims[:rows], steps), [*is_dynamic[:rows], is_dynamic[rows] or is_dynamic[columns]])
-    permutation = numbers.with_dims(a.dims[:columns], is_dynamic[:columns])
-    return Shape.tuple([a.without_layout(), pivots, permutation])
+    permutation = _of_matrices(a, a.dims[-2:-1], [a.is_dynamic_dim(a.rank - 2)])
+    return Shape.tuple([a.without_layout(), _of_steps(a).with_type(S32), permutation.with_type(S32)])
 
 
 @op("qr-decomposition", traits=PURE)
@@ -91,13 +86,7 @@ def qr_decomposition(a: Shape) -> Shape:
     """
     _check_type(a)
     _check_rank(a)
-    rows, columns = a.rank - 2, a.rank - 1
-    steps = UNBOUNDED if UNBOUNDED in a.dims[rows:] else min(a.dims[rows:])
-    is_dynamic = [a.is_dynamic_dim(dim) for dim in range(a.rank)]
-    taus = a.without_layout().with_dims(
-        (*a.dims[:rows], steps), [*is_dynamic[:rows], is_dynamic[rows] or is_dynamic[columns]]
-    )
-    return Shape.tuple([a.without_layout(), taus])
+    return Shape.tuple([a.without_layout(), _of_steps(a)])
 
 
 @op("householder-product", traits=PURE, title="ProductOfElementaryHouseholderReflectors")
@@ -220,11 +209,18 @@ def _check_known(shape: Shape) -> None:
         raise ShapeError("known-sizes", f"the matrices of {shape} have a size that is known at run time only")
 
 
-def _of_matrices(shape: Shape, dims: Sequence[int]) -> Shape:
-    """Of each matrix, something of these dimensions."""
-    batch = shape.rank - 2
-    is_dynamic = [shape.is_dynamic_dim(dim) for dim in range(batch)]
-    return shape.without_layout().with_dims((*shape.dims[:batch], *dims), [*is_dynamic, *[False] * len(dims)])
+def _of_steps(shape: Shape) -> Shape:
+    """Of each matrix, a number for each row or column, whichever are fewer."""
+    minor = shape.dims[-2:]
+    is_dynamic = any(shape.is_dynamic_dim(dim) for dim in (shape.rank - 2, shape.rank - 1))
+    return _of_matrices(shape, [UNBOUNDED if UNBOUNDED in minor else min(minor)], [is_dynamic])
+
+
+def _of_matrices(shape: Shape, dims: Sequence[int], is_dynamic: Sequence[bool] | None = None) -> Shape:
+    """Of each matrix, something of these dimensions, which are static if nothing is said."""
+    batch = [shape.is_dynamic_dim(dim) for dim in range(shape.rank - 2)]
+    wanted = (*shape.dims[: len(batch)], *dims)
+    return shape.without_layout().with_dims(wanted, [*batch, *(is_dynamic or [False] * len(dims))])
 
 
 def _check_rank(shape: Shape) -> None:

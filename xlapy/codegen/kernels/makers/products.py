@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
@@ -82,10 +82,13 @@ def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
     return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
 
 
-@KERNELS.register("eigh", "svd")
+_BY_ROTATIONS: Mapping[str, Callable[..., None]] = {"eigh": emit_eigh, "svd": emit_svd}
+_FACTORING = {"householder-product": emit_householder_product, "lu": emit_lu, "qr-decomposition": emit_qr_decomposition}
+
+
+@KERNELS.register(*_BY_ROTATIONS)
 def _rotations(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_rotations(instruction, situation.target)
-    emit = emit_eigh if instruction.opcode == "eigh" else emit_svd
+    plan, emit = plan_rotations(instruction, situation.target), _BY_ROTATIONS[instruction.opcode]
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit(k, plan, arrays[0], outputs, begin, end, **instruction.attributes)
@@ -100,32 +103,12 @@ def _rotations(instruction: Instruction, situation: Situation) -> Kernel:
     )
 
 
-@KERNELS.register("lu")
-def _lu(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_factors(instruction, situation.target)
+@KERNELS.register(*_FACTORING)
+def _factors(instruction: Instruction, situation: Situation) -> Kernel:
+    plan, emit = plan_factors(instruction, situation.target), _FACTORING[instruction.opcode]
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_lu(k, plan, arrays[0], outputs, begin, end, in_place=situation.in_place)
-
-    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
-
-
-@KERNELS.register("qr-decomposition")
-def _qr_decomposition(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_factors(instruction, situation.target)
-
-    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_qr_decomposition(k, plan, arrays[0], outputs, begin, end, in_place=situation.in_place)
-
-    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
-
-
-@KERNELS.register("householder-product")
-def _householder_product(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_factors(instruction, situation.target)
-
-    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_householder_product(k, plan, arrays, outputs[0], begin, end, in_place=situation.in_place)
+        emit(k, plan, arrays, outputs, begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
 
