@@ -77,6 +77,26 @@ def check_text(text: str) -> None:
     assert_same(xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments), text)
 
 
+def check_moves(text: str, compiled: xlapy.Executable) -> None:
+    """Compares a program that moves elements with the evaluator: of operands that begin with a line of a cache, and an
+    element behind that, on one thread and on several."""
+    parameters = parse(text).entry.parameters
+    for first in (0, parameters[0].shape.type.bytes):
+        arrays = [_behind_line(parameter.shape, first, number) for number, parameter in enumerate(parameters)]
+        expected = xlapy.evaluate(text, *arrays)
+        for threads in (1, 3):
+            np.testing.assert_array_equal(on_threads(compiled, threads)(*arrays), expected, f"{threads} threads")
+
+
+def _behind_line(shape: Shape, first: int, number: int) -> np.ndarray[Any, Any]:
+    """An array that begins so many bytes behind a line of a cache, whose elements tell themselves apart."""
+    memory = np.zeros(shape.bytes + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + first
+    array = memory[start : start + shape.bytes].view(shape.type.dtype).reshape(shape.dims)
+    array[...] = np.arange(array.size).reshape(array.shape) % 113 + number
+    return array
+
+
 def check_native(function: Callable[..., Any], *arguments: Any) -> xlapy.Executable:
     """Compiles, with all checks on, and compares with the evaluator; returns the executable."""
     module = record(function, *arguments)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import xlapy
-from tests.support.native import on_threads
+from tests.support.native import check_moves
 from xlapy.codegen.kernels.short_runs import MOST_VECTORS, VECTOR_BYTES, ShortRunsPlan, plan_short_runs
 from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
@@ -31,17 +30,6 @@ PROGRAMS = {
 }
 
 
-def _arrays(text: str, first: int) -> list[np.ndarray]:
-    """Operands that begin so many bytes behind a line of a cache."""
-    (parameter,) = parse(text).entry.parameters
-    size, dtype = parameter.shape.bytes, parameter.shape.type.dtype
-    memory = np.zeros(size + 128, np.uint8)
-    start = -memory.ctypes.data % 64 + first
-    array = memory[start : start + size].view(dtype).reshape(parameter.shape.dims)
-    array[...] = np.arange(array.size).reshape(array.shape) % 113
-    return [array]
-
-
 def _plan(text: str) -> ShortRunsPlan | None:
     found = plan_short_runs(parse(text).entry.root, lambda i: i.opcode == "parameter", host_target())
     return None if found is None else found[1]
@@ -53,11 +41,7 @@ def test_programs(name: str, kind: str) -> None:
     text = f"ENTRY e {{ {PROGRAMS[name]} }}".replace("f32", kind)
     assert kind not in ("f32", "f64") or _plan(text) is not None
     compiled = xlapy.compile(text)
-    for first in (0, parse(text).entry.parameters[0].shape.type.bytes):
-        arrays = _arrays(text, first)
-        expected = xlapy.evaluate(text, *arrays)
-        for threads in (1, 3):
-            np.testing.assert_array_equal(on_threads(compiled, threads)(*arrays), expected, f"{threads} threads")
+    check_moves(text, compiled)
 
 
 @pytest.mark.parametrize(("name", "kind", "vectors"), [("mirrored", "u8", 3), ("every second pixel", "u8", 3)])

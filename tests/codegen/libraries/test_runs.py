@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import xlapy
-from tests.support.native import on_threads
+from tests.support.native import check_moves
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.libraries.runs import LEAST_BYTES, LEAST_RUN_BYTES, PIECE, call_of_runs
 from xlapy.codegen.target import host_target
@@ -43,29 +42,12 @@ PROGRAMS = {
 }
 
 
-def _arrays(text: str, first: int) -> list[np.ndarray]:
-    """Operands that begin so many bytes behind a line of a cache."""
-    found = []
-    for number, parameter in enumerate(parse(text).entry.parameters):
-        size, dtype = parameter.shape.bytes, parameter.shape.type.dtype
-        memory = np.zeros(size + 128, np.uint8)
-        start = -memory.ctypes.data % 64 + first
-        array = memory[start : start + size].view(dtype).reshape(parameter.shape.dims)
-        array[...] = np.arange(array.size).reshape(array.shape) % 113 + number
-        found.append(array)
-    return found
-
-
 @pytest.mark.parametrize("kind", ["f32", "s16", "c64"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str, kind: str) -> None:
     text = f"ENTRY e {{ {PROGRAMS[name]} }}".replace("f32", kind)
     compiled = xlapy.compile(text)
-    for first in (0, parse(text).entry.parameters[0].shape.type.bytes):
-        arrays = _arrays(text, first)
-        expected = xlapy.evaluate(text, *arrays)
-        for threads in (1, 3):
-            np.testing.assert_array_equal(on_threads(compiled, threads)(*arrays), expected, f"{threads} threads")
+    check_moves(text, compiled)
     if kind == "f32":
         assert "copy_runs" in compiled.llvm_ir()
         assert "kernel.0" not in compiled.llvm_ir()
