@@ -25,7 +25,7 @@ from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, emit_gemm, emit_low, product_function
 from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES, DOTS_ROWS
-from xlapy.codegen.libraries.gemm_tile import Tile, preparing_tile_of, tile_shape
+from xlapy.codegen.libraries.gemm_tile import Tile, column_of, preparing_tile_of, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType
 from xlapy.codegen.libraries.gemm_vector import stream_heights
 from xlapy.codegen.object_cache import ObjectCache
@@ -576,6 +576,7 @@ def test_other_machines_get_their_instructions_and_no_spills(machine: str, name:
     shape = tile_shape(kind, target)
     for main in (shape, shape.broadened or shape):
         assert not spills_of_tile(assembly, kind, Tile(main.rows, main.vectors))
+    assert not spills_of_tile(assembly, kind, column_of(shape))
     if name == "f32" and machine == "avx2":  # where most of a large product is computed, several steps at a turn
         assert not spills_of_tile(assembly, kind, preparing_tile_of(shape))
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_cuts import TILES_THAT_PREPARE, GemmCuts
+from xlapy.codegen.libraries.gemm_finish import TILES_OF_SHORT_COLUMN
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import (
     LEAST_ROWS,
@@ -22,6 +23,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import (
+    COLUMN_PARAMETERS,
     COPYING_PARAMETERS,
     PREPARED_ROWS_OF_GROUP,
     PREPARING_PARAMETERS,
@@ -31,6 +33,7 @@ from xlapy.codegen.libraries.gemm_tile import (
     Tile,
     TileShape,
     broad_tiles_of,
+    column_of,
     copying_tiles_of,
     emit_tile,
     preparing_tile_of,
@@ -45,8 +48,12 @@ _NEAR_BYTES = 1 << 15
 """From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
 
 
-TABLES_OF_TILES = ("tiles", "copying_tiles")
-"""Which the module for convolutions reads, too: by edge or not, vectors and rows; and whole, or an edge by vectors."""
+_LEAST_TILES_OF_COLUMN = 2
+_MOST_TILES_OF_COLUMN = 1 << 16
+
+TABLES_OF_TILES = ("tiles", "copying_tiles", "columns")
+"""Which the module for convolutions reads, too: by edge or not, vectors and rows; whole, or an edge by vectors; and
+just one function."""
 
 
 class _RowsOfA(Record):
@@ -116,6 +123,18 @@ class _Tiles(Record):
         )
 
 
+class _Below(Record):
+    """Where the tiles of a strip go on: the row, how many rows of the next strip are packed, and the places in A, of
+    the sums, in what is written in the end, and in what is fetched for later."""
+
+    row: Value
+    prepared: Value
+    a: Value
+    sums: Value
+    goal: Value
+    later: Value
+
+
 class GemmBlocks(GemmCuts):
     """Writes the functions that compute the blocks of a panel."""
 
@@ -126,6 +145,10 @@ class GemmBlocks(GemmCuts):
         if self._kind.unit:
             emit_unit_bodies(self._module, self._kind, self._prefix, self._attributes)
         self._table_of_tiles("tiles", [tile for tile in self._all_tiles() if tile.vectors <= self._shape.vectors])
+        if self._has_columns:
+            column = column_of(self._shape)
+            emit_tile(self._module, self._target, self._kind, self._shape, column)
+            self._table("columns", [column.name(self._kind)])
         if self._copies_strips:
             self._tiles_that_pack("copying_tiles", self._shape)
         if self._broad is not None:
@@ -186,6 +209,11 @@ class GemmBlocks(GemmCuts):
     def _step_bytes_of_strip(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Of a strip that tiles copy."""
         return k.mul(self._columns_of_tile(k, problem), self._kind.packed.bytes)
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether one call computes several whole tiles, one below the other."""
+        return not self._kind.unit
 
     # Blocks
 
@@ -320,7 +348,7 @@ class GemmBlocks(GemmCuts):
             strip.b,
             problem["tile_b_step"],
         ]
-        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows, problem["distance"]]
+        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, problem["distance"]]
         assert len(arguments) == len(STREAM_PARAMETERS)
         k.call(problem["stream"], arguments)
         with k.if_(strip.ends):
@@ -425,30 +453,83 @@ class GemmBlocks(GemmCuts):
         return [height, strip.copy, tiles.packed_step, *rest]
 
     def _tiles_below(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, start: Sequence[Value]) -> None:
-        """The tiles from `start` on, one below the other."""
-        a_strip, a_row, rows = strip.a.strip, strip.a.row, k.parameters["rows"]
-        has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, tiles.height))
+        """The tiles from `start` on, one below the other, in columns of whole ones where nothing is to be done between
+        them."""
+        rows = k.parameters["rows"]
         first, b, b_step, *places = start
-        with k.loop(first, rows, tiles.height, carry=[first, k.const(I64, 0), *places]) as tile:
-            row, prepared, a, sums, goal, later = tile.values
-            height = self._height(k, k.sub(rows, row), tiles.height, has_equal_rows)
-            place, pitch = tiles.place_of_sums(k, sums)
-            arguments = [strip.depth, a, a_row, strip.a.step, b, b_step, place, pitch, strip.columns, strip.accumulate]
-            arguments += [goal, tiles.goal_row]
-            self._fetch_next_matrix(k, strip, k.add(tiles.first_row, row), height)
-            plain_tile = functools.partial(self._plain_tile, k, tiles, [*arguments, later], height, prepared)
-            if self._copies_strips:
-                is_whole = k.compare("eq", height, tiles.height)
-                prepares = k.and_(k.and_(strip.prepare, is_whole), k.compare("lt", prepared, strip.depth))
-                preparing_tile = functools.partial(self._preparing_tile, k, strip, tiles, arguments, prepared)
-                prepared = k.if_else(prepares, preparing_tile, plain_tile)[0]
-            else:
-                plain_tile()
+        most = self._tiles_of_column(k, strip, tiles)
+
+        def go_on(values: list[Value]) -> list[Value]:
+            at = _Below(*values)
+            left = k.sub(rows, at.row)
+            whole = self._whole_tiles(k, strip, tiles, left)
+            is_prepared = k.or_(k.not_(strip.prepare), k.compare("ge", at.prepared, strip.depth))
+            is_column = k.and_(is_prepared, k.compare("ge", k.smin(whole, most), _LEAST_TILES_OF_COLUMN))
+            place, pitch = tiles.place_of_sums(k, at.sums)
+            arguments = [strip.depth, at.a, strip.a.row, strip.a.step, b, b_step, place, pitch]
+            arguments += [strip.columns, strip.accumulate, at.goal, tiles.goal_row]
+            column = functools.partial(self._column, k, strip, tiles, at, arguments, k.smin(whole, most))
+            lone_tile = functools.partial(self._lone_tile, k, strip, tiles, at, arguments)
+            count, height, prepared = k.if_else(is_column, column, lone_tile) if self._has_columns else lone_tile()
             with k.if_(tiles.are_finished):
-                self._finish_part(k, strip, place, pitch, row, height)
-            a = k.gep(a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
-            below = [k.gep(sums, k.mul(tiles.sums_row, height)), k.gep(goal, k.mul(tiles.goal_row, height))]
-            tile.next = [k.add(row, height), prepared, a, *below, k.gep(later, tiles.later_tile)]
+                self._finish_part(k, strip, place, pitch, at.row, height)
+            equal = k.mul(strip.a.row, height)
+            a_bytes = k.select(self._has_equal_rows(k, strip, tiles), equal, k.mul(strip.a.strip, count))
+            below = [(at.a, a_bytes), (at.sums, k.mul(tiles.sums_row, height))]
+            below += [(at.goal, k.mul(tiles.goal_row, height)), (at.later, k.mul(tiles.later_tile, count))]
+            return [k.add(at.row, height), prepared, *(k.gep(place, bytes) for place, bytes in below)]
+
+        k.while_loop(lambda values: k.compare("lt", values[0], rows), go_on, [first, k.const(I64, 0), *places])
+
+    def _has_equal_rows(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles) -> Value:
+        """Whether rows of A are equally far apart throughout, so that a tile may begin at any of them."""
+        return k.compare("eq", strip.a.strip, k.mul(strip.a.row, tiles.height))
+
+    def _tiles_of_column(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles) -> Value:
+        """The most tiles of this strip that one call computes; 0 for tiles that are not the usual ones. Between columns
+        an epilogue sees them, and the next matrix of a batch is fetched."""
+        problem = PROBLEM.at(k, k.parameters["problem"])
+        is_usual = k.and_(k.compare("eq", tiles.is_edge, 0), k.compare("eq", tiles.vectors, self._shape.vectors))
+        fetches = k.compare("ne", k.or_(problem["ahead_a"], problem["ahead_b"]), 0)
+        is_short = k.or_(tiles.are_finished, fetches)
+        most = k.select(is_short, k.const(I64, TILES_OF_SHORT_COLUMN), _MOST_TILES_OF_COLUMN)
+        return k.select(k.and_(is_usual, k.not_(tiles.is_broad)), most, 0)
+
+    def _whole_tiles(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, rows: Value) -> Value:
+        """How many of the tiles of so many rows are whole: not the last two, if these share what is left for them."""
+        whole = k.udiv(rows, tiles.height)
+        has_rest = k.compare("ne", k.mul(whole, tiles.height), rows)
+        return k.sub(whole, k.zext(k.and_(has_rest, self._has_equal_rows(k, strip, tiles)), I64))
+
+    def _column(
+        self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, at: _Below, arguments: list[Value], count: Value
+    ) -> list[Value]:
+        """So many whole tiles. Returns that, their rows, and how many rows of the next strip are packed: no more."""
+        height = k.mul(count, tiles.height)
+        self._fetch_next_matrix(k, strip, k.add(tiles.first_row, at.row), height)
+        one_run = [k.const(I64, 1), k.const(I64, 0)]
+        arguments = [*arguments, at.later, tiles.later_step, *one_run, count, strip.a.strip, tiles.later_tile]
+        self._call_column(k, arguments)
+        return [count, height, at.prepared]
+
+    def _call_column(self, k: KernelBuilder, arguments: list[Value]) -> None:
+        assert len(arguments) == len(COLUMN_PARAMETERS)
+        k.call(k.load(k.function_pointer(f"{self._prefix}_columns"), PTR), arguments)
+
+    def _lone_tile(
+        self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, at: _Below, arguments: list[Value]
+    ) -> list[Value]:
+        """One tile, which packs its part of the next strip if there is more to pack. Returns the same."""
+        left, has_equal_rows = k.sub(k.parameters["rows"], at.row), self._has_equal_rows(k, strip, tiles)
+        height = self._height(k, left, tiles.height, has_equal_rows)
+        self._fetch_next_matrix(k, strip, k.add(tiles.first_row, at.row), height)
+        plain_tile = functools.partial(self._plain_tile, k, tiles, [*arguments, at.later], height, at.prepared)
+        if not self._copies_strips:
+            return [k.const(I64, 1), height, *plain_tile()]
+        is_whole = k.compare("eq", height, tiles.height)
+        prepares = k.and_(k.and_(strip.prepare, is_whole), k.compare("lt", at.prepared, strip.depth))
+        preparing_tile = functools.partial(self._preparing_tile, k, strip, tiles, arguments, at.prepared)
+        return [k.const(I64, 1), height, *k.if_else(prepares, preparing_tile, plain_tile)]
 
     def _plain_tile(
         self, k: KernelBuilder, tiles: _Tiles, arguments: list[Value], height: Value, prepared: Value

@@ -14,6 +14,9 @@ from xlapy.codegen.libraries.gemm_problem import PROBLEM, GemmFunctions
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_windows import has_windows
 
+TILES_OF_SHORT_COLUMN = 4
+"""Tiles one below the other that are computed before an epilogue sees them, or something else is done."""
+
 
 class GemmFinish(GemmFunctions):
     """Writes the functions that finish parts of C."""
@@ -57,9 +60,9 @@ class GemmFinish(GemmFunctions):
 
     @property
     def _buffer_elements(self) -> int:
-        """Reals of the largest tile."""
-        shapes = [(self._shape.rows, self._shape.vectors), *self._shape.wide]
-        return max(rows * vectors for rows, vectors in shapes) * self._shape.lanes
+        """Reals of the largest tile, or of the columns that an epilogue sees."""
+        column = (self._shape.rows * TILES_OF_SHORT_COLUMN, self._shape.vectors)
+        return max(rows * vectors for rows, vectors in (column, *self._shape.wide)) * self._shape.lanes
 
     def _may_buffer(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether sums may go to the epilogue without having been in C. It wants neighbours in a row of the caller's

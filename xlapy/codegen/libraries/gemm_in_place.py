@@ -40,10 +40,12 @@ _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
 
 _STREAM_COLUMNS = 1024
+_STREAM_COLUMNS_OF_SHORT_VECTORS = 4096
 _STREAM_SPARED_BYTES = 1 << 14
 """At least so many columns of C, and the bytes of the first-level cache that are not for sums while rows of B are
 streamed. Memory is read in runs that are as long as the rows (1 by 4096 by 4096: 1024 columns take 1.1 times as long; 1
-by 8192 by 4096: 4096 columns, on one core)."""
+by 8192 by 4096: 4096 columns, on one core; with short vectors 4 by 4096 by 4096 takes 0.85 of the time, 2 by 4096 by
+4096 0.9 and 1 by 4096 by 8192 0.93 in runs of 4096, sums that are no more in the nearest cache notwithstanding)."""
 
 _STREAM_FEW_COLUMNS = 512
 _STREAM_BLOCKS = 4
@@ -56,11 +58,6 @@ _MOST_COLUMNS_OF_FAR_ROWS = 1024
 """Of a row of A that is multiplied with rows of B from afar at once; blocks to share out, and the most columns of one:
 memory comes in long pieces, and few pages are open at a time (AVX2, one core: 8 by 4096 by 1024 0.84 of the time, 8 by
 1024 by 4096 0.8, 24 by 4096 by 1024 0.9; f64 0.87, 0.88)."""
-
-_FORESEEN_BYTES = 4096
-"""Of a row of B that is streamed by short vectors to a single row of C. The processor foresees such a row, and asking
-for the next ones takes as long as the products (AVX2: 1 by 4096 by 1024 takes 0.84 of the time without, 0.76 on two
-cores; rows of half a page 1.2, four rows of C 1.3)."""
 
 STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
@@ -325,13 +322,14 @@ class GemmInPlace(GemmPanels):
             few_columns = round_up(k, ceil_div(k, n, blocks), self._shape.columns)
             bytes_of_sums = max(self._target.l1_bytes - _STREAM_SPARED_BYTES, _STREAM_SPARED_BYTES)
             near_columns = k.sdiv(k.const(I64, bytes_of_sums // self._kind.accumulator.bytes), m)
-            most_columns = k.smax(k.and_(near_columns, -self._shape.columns), _STREAM_COLUMNS)
+            least = _STREAM_COLUMNS_OF_SHORT_VECTORS if self._has_short_vectors else _STREAM_COLUMNS
+            most_columns = k.smax(k.and_(near_columns, -self._shape.columns), least)
             columns = k.smin(k.smax(few_columns, _STREAM_FEW_COLUMNS), most_columns)
             bytes_of_b = k.mul(b_bytes, problem["batches"])
             problem.set(
                 stream=self._stream_fitting(k, m),
                 copies=0,
-                distance=self._distance_of(k, bytes_of_b, m, columns),
+                distance=self._distance_of(k, bytes_of_b),
                 strip_columns=columns,
                 tile_b_strip=k.mul(columns, self._kind.element.bytes),
             )
@@ -350,21 +348,18 @@ class GemmInPlace(GemmPanels):
             emit_stream(self._module, self._target, self._kind, self._shape, rows)
 
     def _stream_fitting(self, k: KernelBuilder, rows: Value) -> Value:
-        """The first of the functions that has so many rows, or the last one."""
+        """The function for so many rows."""
         *others, last = stream_heights(self._kind, self._shape)
         found = k.function_pointer(stream_name(self._kind, last))
-        for height in reversed(others):
+        for height in others:
             function = k.function_pointer(stream_name(self._kind, height))
-            found = k.select(k.compare("le", rows, height), function, found)
+            found = k.select(k.compare("eq", rows, height), function, found)
         return found
 
-    def _distance_of(self, k: KernelBuilder, bytes_of_b: Value, rows: Value, columns: Value) -> Value:
-        """Where a B of so many bytes comes from that is streamed to so many rows of C, so many columns at a time."""
+    def _distance_of(self, k: KernelBuilder, bytes_of_b: Value) -> Value:
+        """Where a B of so many bytes comes from that is streamed."""
         last_cache = self._target.l3_bytes
         is_far = k.compare("gt", bytes_of_b, last_cache // PANELS_IN_CACHE)
-        if self._has_short_vectors:
-            is_short = k.compare("lt", k.mul(columns, self._kind.element.bytes), _FORESEEN_BYTES)
-            is_far = k.and_(is_far, k.or_(is_short, k.compare("gt", rows, 1)))
         distance = k.select(is_far, k.const(I64, FAR), NEAR)
         return k.select(k.compare("ge", bytes_of_b, last_cache), k.const(I64, FARTHEST), distance)
 

@@ -35,6 +35,10 @@ PACK_PARAMETERS = [("depth", I64), ("source", PTR), ("across", I64), ("along", I
 """`depth` counts elements along K, `valid` the reals that the strip has across."""
 
 
+_STEPS_AHEAD = 16
+"""How early the rows of what is copied step by step are fetched: they lie apart, so that the processor does not foresee
+them (Zen 3, weights of a convolution of 14 by 14 with 256 features: 0.98 of the time of all)."""
+
 _BLOCK_PARAMETERS = [("rows", PTR), ("offset", I64), ("packed", PTR), ("step_bytes", I64)]
 
 
@@ -110,8 +114,11 @@ class PackingEmitter:
 
     def _copy(self) -> Value:
         """Copies the whole steps; how many there are."""
-        k = self._k
+        k, kind = self._k, self._kind
+        ahead = k.mul(k.parameters["along"], _STEPS_AHEAD)
         with k.loop(0, self._whole_steps) as loop:
+            step = self._source(0, k.mul(loop.index, kind.pair))
+            k.prefetch(k.gep(step, ahead), self._width * kind.element.bytes)
             for start in range(0, self._width, self._lanes):
                 count = min(self._lanes, self._width - start)
                 self._store(loop.index, start, self._across(loop.index, start, count))

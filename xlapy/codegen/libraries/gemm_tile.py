@@ -16,6 +16,7 @@ neither the choice of tiles nor how K is cut into chunks changes a bit of it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
@@ -48,6 +49,9 @@ strip of B."""
 PREPARING_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("packed", PTR), ("first", I64)]
 """A preparing tile packs rows of the strip of B beside its own, which begins at `later`, from row `first` on:
 `PREPARED_ROWS_OF_GROUP` every `STEPS_OF_GROUP` steps, up to the last one."""
+
+COLUMN_PARAMETERS = [*TILE_PARAMETERS, ("tiles", I64), ("a_tile", I64), ("later_tile", I64)]
+"""Several tiles one below the other, that many bytes apart in A, and in what they fetch for later."""
 
 PREPARED_ROWS_OF_GROUP = 4
 _GROUPS_AHEAD = 2
@@ -142,7 +146,8 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
 
 class Tile(Record):
     """One variant. `is_edge` tiles leave the last vector's surplus columns alone; `copies` packs B on the way;
-    `prepares` packs some of the strip of B beside it, for other tiles; `follows` one that copied B."""
+    `prepares` packs some of the strip of B beside it, for other tiles; `follows` one that copied B. A `column` is
+    several, one below the other."""
 
     rows: int
     vectors: int
@@ -150,10 +155,11 @@ class Tile(Record):
     copies: bool = False
     prepares: bool = False
     follows: bool = False
+    is_column: bool = False
 
     def name(self, kind: GemmType) -> str:
         way = "copying_" if self.copies else "preparing_" if self.prepares else ""
-        variant = f"{way}{'edge' if self.is_edge else 'tile'}"
+        variant = f"{way}{'edge' if self.is_edge else 'column' if self.is_column else 'tile'}"
         return f"gemm_{kind.name}_{variant}_{self.rows}x{self.vectors}"
 
 
@@ -197,6 +203,11 @@ def preparing_tile_of(shape: TileShape) -> Tile:
     return Tile(shape.rows, shape.vectors, prepares=True)
 
 
+def column_of(shape: TileShape) -> Tile:
+    """The variant for several whole tiles, one below the other."""
+    return Tile(shape.rows, shape.vectors, is_column=True)
+
+
 def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
     attributes = f"nounwind {target.function_attributes}".rstrip()
     parameters = TILE_PARAMETERS
@@ -204,6 +215,8 @@ def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, 
         parameters = COPYING_PARAMETERS
     elif tile.prepares:
         parameters = PREPARING_PARAMETERS
+    elif tile.is_column:
+        parameters = COLUMN_PARAMETERS
     noalias = {"a": "noalias", "b": "noalias"}
     builder = KernelBuilder(
         module, tile.name(kind), parameters, None, attributes=attributes, parameter_attributes=noalias
@@ -222,6 +235,15 @@ class _Walk(Record):
     """Steps at a turn of a loop; several where the bytes are known."""
 
 
+class _Places(Record):
+    """Where a tile begins: in A and C, and in what it fetches."""
+
+    a: Value
+    c: Value
+    goal: Value
+    later: Value
+
+
 class _TileEmitter:
     def __init__(self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
         self._k = k
@@ -238,17 +260,13 @@ class _TileEmitter:
         self._mask = self._edge_mask() if tile.is_edge else None
 
     def emit(self) -> None:
-        k = self._k
-        accumulates = k.compare("ne", k.parameters["accumulate"], 0)
-        self._store(self._sums(k.if_else(accumulates, self._old_sums, self._zeros)))
-
-    def _sums(self, initial: Sequence[Value]) -> list[Value]:
-        """The products along K added to `initial`, vector by vector of each row: several steps at a turn where rows of
-        B follow each other, and the elements of a row of A, or packed rows of it at each step."""
+        """Several steps at a turn where rows of B follow each other, and the elements of a row of A, or packed rows of
+        it at each step."""
         k, given, element = self._k, self._k.parameters, self._element_bytes
         any_walk = _Walk(given["a_step"], given["b_step"])
         if not self._makes_turns:
-            return self._sums_on(any_walk, initial)
+            self._tiles_on(any_walk)
+            return
         row = _Walk(element, self._strip_bytes, turn=_STEPS_OF_TURN)
         packed = replaced(row, a_step=self._shape.rows * self._kind.packed.bytes, a_row=element)
         pays = k.compare("ge", given["depth"], _LEAST_STEPS_OF_TURNS)
@@ -256,13 +274,27 @@ class _TileEmitter:
         is_row = k.and_(pays, k.compare("eq", given["a_step"], row.a_step))
         is_packed = k.and_(pays, k.compare("eq", given["a_step"], packed.a_step))
         is_packed = k.and_(is_packed, k.compare("eq", given["a_row"], element))
+        on_row, on_packed, by_steps = (functools.partial(self._tiles_on, walk) for walk in (row, packed, any_walk))
+        k.if_else(is_row, on_row, lambda: k.if_else(is_packed, on_packed, by_steps))
 
-        def by_steps() -> list[Value]:
-            return k.if_else(
-                is_packed, lambda: self._sums_on(packed, initial), lambda: self._sums_on(any_walk, initial)
-            )
+    def _tiles_on(self, walk: _Walk) -> None:
+        """All tiles, on one way through the operands."""
+        k, given = self._k, self._k.parameters
+        first = [given[name] for name in ("a", "c", "goal", "later")]
+        if not self._tile.is_column:
+            self._tile_at(walk, _Places(*first))
+            return
+        rows = self._tile.rows // self._kind.parts
+        to_next = [given["a_tile"], k.mul(given["c_row"], rows), k.mul(given["goal_row"], rows), given["later_tile"]]
+        with k.loop(0, given["tiles"], carry=first) as tile:
+            self._tile_at(walk, _Places(*tile.values))
+            tile.next = [k.gep(place, bytes) for place, bytes in zip(tile.values, to_next, strict=True)]
 
-        return k.if_else(is_row, lambda: self._sums_on(row, initial), by_steps)
+    def _tile_at(self, walk: _Walk, places: _Places) -> None:
+        k = self._k
+        accumulates = k.compare("ne", k.parameters["accumulate"], 0)
+        initial = k.if_else(accumulates, lambda: self._old_sums(places.c), self._zeros)
+        self._store(places.c, self._sums(walk, places, initial))
 
     @property
     def _makes_turns(self) -> bool:
@@ -274,15 +306,15 @@ class _TileEmitter:
         has_fma = self._target.has_fma and self._kind.accumulator.is_float
         return is_usual and has_fma and self._shape.registers <= _MOST_REGISTERS_FOR_TURNS
 
-    def _sums_on(self, walk: _Walk, initial: Sequence[Value]) -> list[Value]:
-        """The sums, on one way through the operands; a few steps at a time, between which it is decided what to fetch
-        for later."""
+    def _sums(self, walk: _Walk, tile: _Places, initial: Sequence[Value]) -> list[Value]:
+        """The products along K added to `initial`, vector by vector of each row; a few steps at a time, between which
+        it is decided what to fetch for later."""
         k, given = self._k, self._k.parameters
         depth = given["depth"]
         groups = k.lshr(k.add(depth, STEPS_OF_GROUP - 1), STEPS_OF_GROUP.bit_length() - 1)
         if self._has_runs:
             groups = k.mul(groups, given["runs"])
-        places = [given["a"], given["b"], given["goal"], given["later"]]
+        places = [tile.a, given["b"], tile.goal, tile.later]
         with k.loop(0, groups, carry=[depth, *places, *initial]) as group:
             left, a, b, written, later, *sums = group.values
             for _ in range(ROWS_OF_GROUP):
@@ -373,7 +405,7 @@ class _TileEmitter:
     def _may_read_b_from_afar(self) -> bool:
         """Whether B is worth to be fetched early. Tiles that prepare, or follow one that copied B, read what was packed
         just before (1024 by 1024 takes 0.99 of the time without, on a Zen 5)."""
-        return not (self._tile.prepares or self._tile.follows)
+        return not (self._tile.prepares or self._tile.follows or self._tile.is_column)
 
     def _distance_ahead(self, left: Value) -> Value:
         """From a row of B to the one to fetch: that of some steps later, in the end one of the strip beside."""
@@ -427,34 +459,34 @@ class _TileEmitter:
     def _zeros(self) -> list[Value]:
         return [self._k.const(self._vector, 0)] * (self._tile.rows * self._tile.vectors)
 
-    def _old_sums(self) -> list[Value]:
+    def _old_sums(self, c: Value) -> list[Value]:
         """What C holds. Of a complex row it goes to the products with real parts, which have its signs."""
         k, tile, kind = self._k, self._tile, self._kind
         sums = self._zeros()
         for row in range(0, tile.rows, kind.parts):
             for column in range(tile.vectors):
-                place, mask = self._c_vector(row, column)
+                place, mask = self._c_vector(c, row, column)
                 old = k.load(place, self._vector) if mask is None else k.masked_load(place, self._vector, mask)
                 sums[row * tile.vectors + column] = old
         return sums
 
-    def _store(self, sums: Sequence[Value]) -> None:
+    def _store(self, c: Value, sums: Sequence[Value]) -> None:
         k, tile = self._k, self._tile
         for row in range(0, tile.rows, self._kind.parts):
             for column in range(tile.vectors):
                 value = sums[row * tile.vectors + column]
                 if self._kind.parts == 2:
                     value = self._combine(value, sums[(row + 1) * tile.vectors + column])
-                place, mask = self._c_vector(row, column)
+                place, mask = self._c_vector(c, row, column)
                 if mask is None:
                     k.store(place, value)
                 else:
                     k.masked_store(place, value, mask)
 
-    def _c_vector(self, row: int, column: int) -> tuple[Value, Value | None]:
+    def _c_vector(self, c: Value, row: int, column: int) -> tuple[Value, Value | None]:
         """Where a vector of C is, and the mask of its columns if it is not a whole one."""
         is_last = column == self._tile.vectors - 1
-        return self._k.gep(self._c_row(row), column * self._vector_bytes), self._mask if is_last else None
+        return self._k.gep(self._c_row(c, row), column * self._vector_bytes), self._mask if is_last else None
 
     def _combine(self, by_real: Value, by_imaginary: Value) -> Value:
         """(a.re b.re, a.re b.im) and (a.im b.re, a.im b.im) to (a.re b.re - a.im b.im, a.re b.im + a.im b.re)."""
@@ -463,6 +495,6 @@ class _TileEmitter:
         is_imaginary = k.const_vector(I1.with_lanes(lanes), [lane % 2 for lane in range(lanes)])
         return k.select(is_imaginary, k.add(by_real, crossed), k.sub(by_real, crossed))
 
-    def _c_row(self, row: int) -> Value:
+    def _c_row(self, c: Value, row: int) -> Value:
         k = self._k
-        return k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row // self._kind.parts))
+        return k.gep(c, k.mul(k.parameters["c_row"], row // self._kind.parts))

@@ -2,7 +2,7 @@
 
 A row of B contiguous: `stream` goes along several rows of B at a time and adds multiples of them to C, so that memory
 is read in long runs. It takes the parameters of a tile, for any number of columns, and `depth` counts elements. There
-is one for each number of rows that is a power of two; with fewer, the last row is computed as often as it takes.
+is one for each small number of rows.
 
 A column of B contiguous: `dots` multiplies columns of B with rows of A, both read along K by whole vectors, and sums
 the lanes at the end.
@@ -24,13 +24,14 @@ from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
+from xlapy.support.records import Record
 
 NEAR, FAR, FARTHEST = range(3)
 """Where B comes from: a cache that holds all of it for sure, one that may, or memory."""
 
-STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("rows", I64), ("distance", I64)]
-"""`rows` is how many of C there are, `distance` where B comes from: unless it is `NEAR`, rows of it are fetched ahead.
-From a cache they are there in time, and it takes a fifth longer to ask for them."""
+STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("distance", I64)]
+"""`distance` is where B comes from: unless it is `NEAR`, rows of it may be fetched ahead. From a cache they are there
+in time, and it takes a fifth longer to ask for them."""
 
 _MANY_REGISTERS = 32
 """With so many, eight rows of C can have two factors each."""
@@ -54,6 +55,11 @@ widened, whose lines are read more slowly (bf16 takes 1.1 of the time)."""
 _LONG_VECTOR = 64
 """Bytes. Vectors that are shorter take longer to add to eight rows of C than memory to send the next ones."""
 
+_FORESEEN_ROWS_OF_B = 4
+"""Read side by side where vectors are shorter: the processor foresees them, and asking takes longer. Twice as many for
+a single row of C (Zen 3, one core: 1 by 4096 by 1024 0.8 of the time of two with asking, 2 by 4096 by 1024 0.65, 4 by
+1024 by 1024 0.7)."""
+
 DOT_COLUMNS = 4
 DOT_PARAMETERS = [
     ("depth", I64),
@@ -75,11 +81,15 @@ def dot_heights(kind: GemmType) -> tuple[int, ...]:
     return (1, 2, 3, 4) if kind.parts == 1 else (1, 2)
 
 
-def stream_heights(kind: GemmType, shape: TileShape) -> tuple[int, ...]:
-    """Rows of C that `stream` is made for, the most last: more if tiles could read B only once it is packed."""
+def stream_heights(kind: GemmType, shape: TileShape) -> range:
+    """Rows of C that `stream` is made for: more if tiles could read B only once it is packed."""
     has_room = shape.registers >= _MANY_REGISTERS and kind.parts == 1
-    is_quick = shape.lanes * kind.accumulator.bytes >= _LONG_VECTOR
-    return (1, 2, 4, 8) if has_room and is_quick and not kind.is_packed_in_memory else (1, 2, 4)
+    has_many = has_room and not (has_short_vectors(kind, shape) or kind.is_packed_in_memory)
+    return range(1, (8 if has_many else 4) + 1)
+
+
+def has_short_vectors(kind: GemmType, shape: TileShape) -> bool:
+    return shape.lanes * kind.accumulator.bytes < _LONG_VECTOR
 
 
 def stream_name(kind: GemmType, rows: int) -> str:
@@ -145,6 +155,15 @@ class _PartialVectors:
         return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(count, I32), type.lanes))
 
 
+class _Group(Record):
+    """How many (packed) rows of B are read side by side, from which distance on, and from where the next are asked for
+    early."""
+
+    rows: int
+    distance: int = NEAR
+    fetched_from: int | None = None
+
+
 class _StreamEmitter:
     def __init__(self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, rows: int) -> None:
         self._k = k
@@ -154,62 +173,69 @@ class _StreamEmitter:
         self._partial = _PartialVectors(k, target, shape)
         self._vectors_of_line = max(1, CACHE_LINE // (shape.lanes * kind.element.bytes))
         self._rows = rows
-        reals = rows * kind.parts
+        self._groups = self._groups_of_steps(kind, target, shape)
+
+    def _groups_of_steps(self, kind: GemmType, target: Target, shape: TileShape) -> list[_Group]:
+        """(Packed) rows of B that are read side by side, the most first. From afar two at least, if there is room for
+        what they are multiplied with: sums of four rows come and go half as often (4 by 1024 by 1024, AVX2: 0.5 of the
+        time). From memory there are more, for it takes no longer then to add them up."""
+        reals = self._rows * kind.parts
+        if has_short_vectors(kind, shape):
+            most = _FORESEEN_ROWS_OF_B * (2 if reals == 1 else 1)
+            return [_Group(rows) for rows in (most, 2, 1)]
         has_two = shape.registers >= 2 * reals + reals + 2  # factors, sums, and the rows of B themselves
-        self._group = min(max(1 + has_two, shape.registers // 4 // reals), _MOST_ROWS_OF_B)
-        self._foresees = reals == 1 and kind.is_packed_in_memory and target.l1_bytes > _LESSER_L1_BYTES
-        most_farthest = _FARTHEST_ROWS_OF_B if reals == 1 and not self._foresees else _MOST_ROWS_OF_B
-        self._farthest_group = max(self._group, min(shape.registers // 2 // reals, most_farthest))
-        """Packed rows of B that are read side by side: their elements of A are kept in registers. Two at least, if
-        there is room: sums of four rows come and go half as often (4 by 1024 by 1024, AVX2: 0.5 of the time). From
-        memory there are more, for it takes no longer then to add them up."""
-        self._numbers = _numbers(k, "rows", rows)
+        usual = min(max(1 + has_two, shape.registers // 4 // reals), _MOST_ROWS_OF_B)
+        foresees = reals == 1 and kind.is_packed_in_memory and target.l1_bytes > _LESSER_L1_BYTES
+        most_farthest = _FARTHEST_ROWS_OF_B if reals == 1 and not foresees else _MOST_ROWS_OF_B
+        farthest = max(usual, min(shape.registers // 2 // reals, most_farthest))
+        from_memory = _Group(farthest, FARTHEST, None if foresees else FARTHEST)
+        return [from_memory, _Group(usual, NEAR, FAR), _Group(1, NEAR, FAR)]
 
     def emit(self) -> None:
         k, pair = self._k, self._kind.pair
         with k.if_(k.compare("eq", k.parameters["accumulate"], 0)):
             for row in range(self._rows):
                 k.memset(self._c_row(row), 0, k.mul(k.parameters["columns"], self._vector.bytes))
-        is_farthest = k.compare("eq", k.parameters["distance"], FARTHEST)
-        is_far = k.compare("ne", k.parameters["distance"], NEAR)
-        depth, zero = k.parameters["depth"], k.const(I64, 0)
-        fetches = k.const(I1, 0) if self._foresees else is_farthest
-        many_rows = functools.partial(self._add_groups, zero, self._farthest_group, fetches)
-        first = k.if_else(is_farthest, lambda: [many_rows()], lambda: [zero])[0]
-        for group in (self._group, 1):
-            first = self._add_groups(first, group, is_far)
+        distance, depth, first = k.parameters["distance"], k.parameters["depth"], k.const(I64, 0)
+        for group in self._groups:
+            is_used = k.const(I1, 1) if group.distance == NEAR else k.compare("ge", distance, group.distance)
+            skipped = [first]
+            add_group = functools.partial(self._add_group, first, group)
+            first = k.if_else(is_used, add_group, functools.partial(list[Value], skipped))[0]
         if pair == 2:
             with k.if_(k.compare("lt", first, depth)):
-                self._add_rows([first], is_far, is_half=True)
+                self._add_rows([first], k.const(I1, 0), is_half=True)
 
-    def _add_groups(self, first: Value, group: int, is_far: Value) -> Value:
-        """Adds multiples of the rows of B from `first` on, `group` (pairs) at a time; the first row that is left."""
+    def _add_group(self, first: Value, group: _Group) -> list[Value]:
+        """Adds multiples of the rows of B from `first` on that make whole groups; the first row that is left."""
         k, pair = self._k, self._kind.pair
-        rows = group * pair
+        rows = group.rows * pair
         whole = k.mul(k.udiv(k.sub(k.parameters["depth"], first), rows), rows)
         end = k.add(first, whole)
+        distance = k.parameters["distance"]
+        fetches = k.const(I1, 0) if group.fetched_from is None else k.compare("ge", distance, group.fetched_from)
         with k.loop(first, end, rows) as step:
-            self._add_rows([k.add(step.index, index * pair) for index in range(group)], is_far)
-        return end
+            self._add_rows([k.add(step.index, index * pair) for index in range(group.rows)], fetches)
+        return [end]
 
-    def _add_rows(self, steps: Sequence[Value], is_far: Value, *, is_half: bool = False) -> None:
+    def _add_rows(self, steps: Sequence[Value], fetches: Value, *, is_half: bool = False) -> None:
         """Adds multiples of the (pairs of) rows `steps` of B to the rows of C; half a pair lacks its second row."""
         k, lanes, columns = self._k, self._vector.lanes, self._k.parameters["columns"]
         factors = [[self._factors(row, step, is_half) for step in steps] for row in range(self._rows)]
         whole, lines = k.and_(columns, -lanes), k.and_(columns, -lanes * self._vectors_of_line)
 
-        def vectors(fetches: bool) -> None:
+        def vectors(*, fetches: bool) -> None:
             with k.loop(0, lines, lanes * self._vectors_of_line) as line:
                 if fetches:
                     self._fetch_later(steps, line.index)
-                for number in range(self._vectors_of_line):
-                    self._add_vectors(factors, steps, k.add(line.index, number * lanes), None, is_half)
+                columns_of_line = [k.add(line.index, number * lanes) for number in range(self._vectors_of_line)]
+                self._add_vectors(factors, steps, columns_of_line, None, is_half)
             with k.loop(lines, whole, lanes) as column:
-                self._add_vectors(factors, steps, column.index, None, is_half)
+                self._add_vectors(factors, steps, [column.index], None, is_half)
 
-        k.if_else(is_far, functools.partial(vectors, True), functools.partial(vectors, False))
+        k.if_else(fetches, functools.partial(vectors, fetches=True), functools.partial(vectors, fetches=False))
         with k.if_(k.compare("lt", whole, columns)):
-            self._add_vectors(factors, steps, whole, k.sub(columns, whole), is_half)
+            self._add_vectors(factors, steps, [whole], k.sub(columns, whole), is_half)
 
     def _fetch_later(self, steps: Sequence[Value], column: Value) -> None:
         """Fetches a vector of each of the rows of B that come after these."""
@@ -222,7 +248,7 @@ class _StreamEmitter:
     def _factors(self, row: int, step: Value, is_half: bool) -> list[Value]:
         """What to multiply the pieces of a row of B with: one vector, or two for a complex element of A."""
         k, kind, lanes = self._k, self._kind, self._vector.lanes
-        place = k.gep(k.parameters["a"], k.mul(k.parameters["a_row"], self._numbers[row]))
+        place = k.gep(k.parameters["a"], k.mul(k.parameters["a_row"], row))
         place = k.gep(place, k.mul(k.parameters["a_step"], step))
         first = k.load(place, kind.element)
         if kind.pair == 2:
@@ -255,17 +281,19 @@ class _StreamEmitter:
         self,
         factors: list[list[list[Value]]],
         steps: Sequence[Value],
-        column: Value,
+        columns: Sequence[Value],
         count: Value | None,
         is_half: bool,
     ) -> None:
-        """One vector of each row of C; all are read before any is written, for some may be the same."""
+        """Some vectors of each row of C, row by row: where registers do not suffice, factors come from the stack."""
         k = self._k
-        pieces = [self._pieces(step, column, count, is_half) for step in steps]
-        places = [k.gep(self._c_row(row), column, self._vector.bytes) for row in range(self._rows)]
-        totals = [self._partial.load(place, self._vector, count) for place in places]
-        for place, of_row, total in zip(places, factors, totals, strict=True):
-            self._partial.store(place, self._sum(of_row, pieces, total), count)
+        pieces = [[self._pieces(step, column, count, is_half) for step in steps] for column in columns]
+        for row, of_row in enumerate(factors):
+            places = [k.gep(self._c_row(row), column, self._vector.bytes) for column in columns]
+            totals = [self._partial.load(place, self._vector, count) for place in places]
+            sums = [self._sum(of_row, *of_column) for of_column in zip(pieces, totals, strict=True)]
+            for place, total in zip(places, sums, strict=True):
+                self._partial.store(place, total, count)
 
     def _sum(self, factors: list[list[Value]], pieces: list[list[Value]], total: Value) -> Value:
         for of_step, of_row_of_b in zip(factors, pieces, strict=True):
@@ -274,7 +302,7 @@ class _StreamEmitter:
         return total
 
     def _c_row(self, row: int) -> Value:
-        return self._k.gep(self._k.parameters["c"], self._k.mul(self._k.parameters["c_row"], self._numbers[row]))
+        return self._k.gep(self._k.parameters["c"], self._k.mul(self._k.parameters["c_row"], row))
 
 
 class _DotsEmitter:
