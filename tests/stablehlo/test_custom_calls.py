@@ -296,6 +296,15 @@ def test_letters_that_are_none() -> None:
         stablehlo.parse(call("lapack_dpotrf_ffi", "", "tensor<3x3xf64>", "(tensor<3x3xf64>, tensor<i32>)"))
 
 
+def test_matrices_have_two_dimensions() -> None:
+    for target in ("spotrf", "sgetrf", "sgeqrf", "ssyevd", "sgesdd"):
+        for vector in ("tensor<3xf32>", "tensor<f32>"):
+            with pytest.raises(ParseError, match=rf"lapack_{target}_ffi is for matrices, and is given f32\[3?\]"):
+                stablehlo.parse(call(f"lapack_{target}_ffi", "", vector, f"({vector}, tensor<i32>)"))
+    with pytest.raises(ParseError, match=r"lapack_dtrsm_ffi is for matrices, and is given f64\[3\]"):
+        stablehlo.parse(trsm(*"LLNN", "tensor<3xf64>, tensor<3xf64>", "tensor<3xf64>"))
+
+
 @pytest.mark.parametrize(
     "target", ["Sharding", "LayoutConstraint", "annotate_device_placement", "xla.sdy.FuncResultSharding"]
 )

@@ -13,9 +13,11 @@ from xlapy_runtime.lapack.native import (
 from xlapy_runtime.lapack.plans import Place
 from xlapy_runtime.lapack.targets import target
 
+_SYMMETRIC = "t[n,n] -> t[n,n], real[n], s32[]"
 
-@target("syevd", "sd")
-@target("heevd", "cz")
+
+@target("syevd", "sd", _SYMMETRIC, mode="VN", uplo="LU")
+@target("heevd", "cz", _SYMMETRIC, mode="VN", uplo="LU")
 def symmetric(batch: Batch, a: Place, vectors: Place, values: Place, info: Place, *, mode: int, uplo: int) -> None:
     batch.copy(a, vectors)
     spaces = (WORK, REAL_WORK, INTEGER_WORK) if batch.is_complex else (WORK, INTEGER_WORK)
@@ -23,7 +25,10 @@ def symmetric(batch: Batch, a: Place, vectors: Place, values: Place, info: Place
     batch.call(routine, chr(mode), chr(uplo), a.shape[-1], vectors, leading(a), values, *spaces, info)
 
 
-@target("geev", "sd")
+_REAL = "t[n,n] -> t[n], t[n], complex[n,n], complex[n,n], s32[]"
+
+
+@target("geev", "sd", _REAL, compute_left="VN", compute_right="VN")
 def general_real(
     batch: Batch,
     a: Place,
@@ -50,7 +55,10 @@ def general_real(
     batch.report_others(finite, info)
 
 
-@target("geev", "cz")
+_COMPLEX = "t[n,n] -> t[n], t[n,n], t[n,n], s32[]"
+
+
+@target("geev", "cz", _COMPLEX, compute_left="VN", compute_right="VN")
 def general_complex(
     batch: Batch,
     a: Place,
@@ -74,7 +82,8 @@ def general_complex(
     batch.report_others(finite, info)
 
 
-@target("gees", "sdcz")
+@target("gees", "sd", "t[n,n] -> t[n,n], t[n,n], t[n], t[n], s32[], s32[]", mode="VN", sort="NS")
+@target("gees", "cz", "t[n,n] -> t[n,n], t[n,n], t[n], s32[], s32[]", mode="VN", sort="NS")
 def schur(batch: Batch, a: Place, form: Place, vectors: Place, *rest: Place, mode: int, sort: int) -> None:
     """The eigenvalues are two arrays for real matrices, and one for complex ones; then how many are chosen, and
     `info`."""

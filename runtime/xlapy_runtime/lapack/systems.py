@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from xlapy_runtime.lapack.native import INTEGER, Batch, leading
 from xlapy_runtime.lapack.plans import Place
+from xlapy_runtime.lapack.signatures import require_sizes
 from xlapy_runtime.lapack.targets import register_target, target
 
 
-@target("trsm", "sdcz")
+@target("trsm", "sdcz", "t[r,r], t[m,n] -> t[m,n]", side="LR", uplo="LU", trans_x="NTC", diag="UN")
 def triangular(
     batch: Batch, a: Place, b: Place, solution: Place, *, side: int, uplo: int, trans_x: int, diag: int
 ) -> None:
+    require_sizes(a.shape[-1] == b.shape[-2 if chr(side) == "L" else -1], "r is m or, from the right, n", a, b)
     batch.copy(b, solution)
     one = batch.constant(1)
     letters = map(chr, (side, uplo, trans_x, diag))
     batch.call("trsm", *letters, *b.shape[-2:], one, a, leading(a), solution, leading(solution))
 
 
-@target("gtsv", "sdcz")
+@target("gtsv", "sdcz", "t[m], t[m], t[m], t[m,n] -> t[m], t[m], t[m], t[m,n], s32[]")
 def tridiagonal(
     batch: Batch,
     below: Place,
@@ -65,4 +67,4 @@ def perturbed_tridiagonal(batch: Batch, below: Place, diagonal: Place, above: Pl
         batch.give_column(right_side, solution, column)
 
 
-register_target("tridiagonal_solve_perturbed_ffi", perturbed_tridiagonal, "sd")
+register_target("tridiagonal_solve_perturbed_ffi", perturbed_tridiagonal, "sd", "t[m], t[m], t[m], t[m,n] -> t[m,n]")

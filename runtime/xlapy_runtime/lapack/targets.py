@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from xlapy_runtime.alignment import data_address
 from xlapy_runtime.custom_calls import BUILT_IN, BuffersAction, Filling
-from xlapy_runtime.errors import UnsupportedError
+from xlapy_runtime.errors import ArgumentError, UnsupportedError
 from xlapy_runtime.lapack.native import Batch, capsules
 from xlapy_runtime.lapack.plans import Array, Place, Plan
+from xlapy_runtime.lapack.signatures import Signature, Typed
 from xlapy_runtime.program import ArraySpec
 
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
@@ -23,44 +23,48 @@ NAMES: set[str] = set()
 Routine = Callable[..., None]
 """`routine(batch, *operands, *results, **entries)`: tells the batch what to do with these places."""
 
-_Typed: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
-
 
 def require() -> None:
     """Raises UnsupportedError if LAPACK is not there."""
     capsules()
 
 
-def target(name: str, prefixes: str) -> Callable[[Routine], Routine]:
-    """Registers a routine under JAX's name for it, for the element types with these prefixes."""
+def target(name: str, prefixes: str, signature: str, **letters: str) -> Callable[[Routine], Routine]:
+    """Registers a routine under JAX's name for it, for the element types with these prefixes.
+
+    `signature` says what it takes and gives, and `letters` what its attributes may be (`signatures`)."""
 
     def register(routine: Routine) -> Routine:
         for prefix in prefixes:
-            register_target(f"lapack_{prefix}{name}_ffi", routine, prefix)
+            register_target(f"lapack_{prefix}{name}_ffi", routine, prefix, signature, letters)
         return routine
 
     return register
 
 
-def register_target(name: str, routine: Routine, prefixes: str) -> None:
+def register_target(
+    name: str, routine: Routine, prefixes: str, signature: str, letters: Mapping[str, str] | None = None
+) -> None:
     """Registers a routine under a name of its own; the operands' element type is one of the prefixes'."""
     NAMES.add(name)
     types: dict[np.dtype[Any], str] = {np.dtype(DTYPES[prefix]): prefix for prefix in prefixes}
+    wanted = Signature(name, signature, _keywords(routine), letters or {})
 
-    def plan(operands: Sequence[_Typed], results: Sequence[_Typed], entries: Mapping[str, Any]) -> Plan:
+    def plan(operands: Sequence[Typed], results: Sequence[Typed], entries: Mapping[str, Any]) -> Plan:
         """For arrays of these types and shapes; without steps if there is nothing to do."""
-        rank = _rank(operands)
-        dtype, dims = operands[0]
-        if rank < 2 or dtype not in types:
-            known = " or ".join(map(str, types))
-            raise UnsupportedError(f"{name} is for matrices of {known}, and is given {dtype}{list(dims)}")
-        count = math.prod(results[-1][1][: rank - 2])
-        given = [*operands, *results]
+        wanted.check_entries(entries)
+        count = wanted.check(operands, results)
+        dtype, given = operands[0][0], [*operands, *results]
+        if dtype not in types:
+            raise UnsupportedError(f"{name} is for matrices of {' or '.join(map(str, types))}, and is given {dtype}")
         if not count:
             return Plan((), len(given), ())
         places = [Place(slot, dims, dtype) for slot, (dtype, dims) in enumerate(given)]
         batch = Batch(types[dtype], dtype, count, len(given))
-        routine(batch, *places, **entries)
+        try:
+            routine(batch, *places, **entries)
+        except ArgumentError as error:
+            raise error.add_context(subject=name) from None
         return batch.plan()
 
     def fill(operands: Sequence[Array], results: Sequence[Array], **entries: Any) -> None:
@@ -77,7 +81,13 @@ def register_target(name: str, routine: Routine, prefixes: str) -> None:
     BUILT_IN.register(name, Filling(fill, prepare))
 
 
-def _rank(operands: Sequence[_Typed]) -> int:
+def _keywords(routine: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of what it takes by name only."""
+    code = routine.__code__
+    return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+
+
+def _rank(operands: Sequence[Typed]) -> int:
     """Of a batch of matrices."""
     return max(len(dims) for _, dims in operands)
 

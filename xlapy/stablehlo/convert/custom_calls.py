@@ -190,7 +190,7 @@ def _lapack_names(routine: str) -> list[str]:
 def potrf(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
     """(factor, info). The triangle that LAPACK leaves as it was is zero. Where there is no factor, it is NaN from its
     first element on, and `info`, the number of the minor that is not positive, stands in the low bits of that."""
-    _check_count(operation, operands, 1)
+    _check_operands(operation, operands, 1)
     (a,) = operands
     factor = body.add("cholesky", a, lower=_flag(config, "uplo", "LU"))
     batch, rows = a.shape.dims[:-2], a.shape.dims[-1]
@@ -218,7 +218,7 @@ def getrf(
     """(factors, pivots, info) of matrices that are a block at most: LAPACK is faster with larger ones.
 
     Pivots are numbers from 1, and `info` is that of the first zero on the diagonal, or 0."""
-    _check_count(operation, operands, 1)
+    _check_operands(operation, operands, 1)
     (a,) = operands
     *batch, rows, columns = a.shape.dims
     if not a.shape.is_static or not 0 < min(rows, columns) <= max(rows, columns) <= _LARGEST_BLOCK:
@@ -237,7 +237,7 @@ def geqrf(
     body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
 ) -> Instruction | None:
     """(what is packed, factors) of matrices that are a block at most."""
-    _check_count(operation, operands, 1)
+    _check_operands(operation, operands, 1)
     (a,) = operands
     if not a.shape.is_static or max(a.shape.dims[-2:]) > _LARGEST_BLOCK:
         return None
@@ -248,7 +248,7 @@ def geqrf(
 def orgqr(
     body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
 ) -> Instruction | None:
-    _check_count(operation, operands, 2)
+    _check_operands(operation, operands, 2)
     a, taus = operands
     if not a.shape.is_static or max(a.shape.dims[-2:]) > _LARGEST_BLOCK:
         return None
@@ -261,7 +261,7 @@ def syevd(
 ) -> Instruction | None:
     """(vectors, values, info) of many small matrices. LAPACK is faster with larger ones, and few stay with it, too: it
     chooses other signs for the vectors. Nothing ever fails."""
-    _check_count(operation, operands, 1)
+    _check_operands(operation, operands, 1)
     (a,) = operands
     if not _are_many_and_small(a.shape):
         return None
@@ -276,7 +276,7 @@ def gesdd(
 ) -> Instruction | None:
     """(what is left of the operand, values, u, vt, info), of many small matrices as `syevd`. Without vectors, their
     places are zero."""
-    _check_count(operation, operands, 1)
+    _check_operands(operation, operands, 1)
     (a,) = operands
     if not _are_many_and_small(a.shape):
         return None
@@ -316,7 +316,7 @@ def _first_zero(body: Body, factors: Instruction, batch: tuple[int, ...], size: 
 @KNOWN.register(*_lapack_names("trsm"))
 def trsm(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
     """op(a) x = b; older versions of JAX give a factor of b as a third operand."""
-    _check_count(operation, operands, 2, 3)
+    _check_operands(operation, operands, 2, 3)
     a, b, *factor = operands
     if factor:
         b = body.add("multiply", b, body.splat(factor[0], b.shape.without_layout()))
@@ -332,11 +332,15 @@ def trsm(body: Body, operation: Operation, operands: Sequence[Instruction], conf
     )
 
 
-def _check_count(operation: Operation, operands: Sequence[Instruction], *counts: int) -> None:
+def _check_operands(operation: Operation, operands: Sequence[Instruction], *counts: int) -> None:
+    """Raises ParseError if there are none of these counts, or the first one is no batch of matrices."""
+    target = operation.attributes["call_target_name"]
     if len(operands) not in counts:
-        target = operation.attributes["call_target_name"]
         expected = " or ".join(map(str, counts))
         raise ParseError(f"{operation.name} @{target} has {len(operands)} operands; it takes {expected}")
+    shape = operands[0].shape
+    if not shape.is_array or shape.rank < 2:
+        raise ParseError(f"{operation.name} @{target} is for matrices, and is given {shape}")
 
 
 def _flag(config: Mapping[str, Any], name: str, letters: str) -> bool:
