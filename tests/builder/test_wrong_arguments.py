@@ -13,8 +13,10 @@ import pytest
 from xlapy import ops
 from xlapy.builder import XlaBuilder
 from xlapy.builder.registry import FUNCTIONS
+from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import TOKEN, Shape
-from xlapy_runtime.errors import XlaError
+from xlapy.hlo.text import to_text
+from xlapy_runtime.errors import ArgumentError, XlaError
 
 ATTEMPTS = 60  # per function
 
@@ -62,6 +64,31 @@ def test_only_our_own_errors(name: str) -> None:
             function(*arguments)
         except XlaError as error:
             assert "test_wrong_arguments.py:" in str(error)
+    recorded = handles[0].instruction.parent
+    recorded.set_root(handles[0].instruction)
+    assert to_text(HloModule("recorded", recorded))
+
+
+@pytest.mark.parametrize("config", [1, None, ["x"], (), np.float32, np.arange(3), object()], ids=repr)
+def test_configurations_are_text(config: Any) -> None:
+    builder = XlaBuilder("wrong")
+    x = ops.Parameter(builder, 0, Shape.array("f32", (2,)))
+    with pytest.raises(ArgumentError, match=r"^InfeedWithToken: config must be a string, got .*\n.*test_wrong_arguments.py:"):
+        ops.Infeed(builder, x.shape, config)
+    with pytest.raises(ArgumentError, match=r"^OutfeedWithToken: outfeed_config must be a string, got "):
+        ops.Outfeed(x, None, config)
+    assert len(x.instruction.parent) == 2  # and the token
+
+
+def test_reversals_are_truth_values() -> None:
+    builder = XlaBuilder("wrong")
+    x, kernel = (ops.Parameter(builder, n, Shape.array("f32", (1, 1, 5))) for n in range(2))
+    for reversal in (2**70, 1, "x", [None], ["x"], [2**70], [[1]]):
+        with pytest.raises(ArgumentError, match="window_reversal must"):
+            ops.ConvGeneralDilated(x, kernel, [1], [(0, 0)], window_reversal=reversal)
+    for reversal in ([True], (1,), np.array([True]), [np.True_]):
+        window = ops.ConvGeneralDilated(x, kernel, [1], [(0, 0)], window_reversal=reversal).instruction
+        assert window.attributes["window"].dimensions[0].reversal
 
 
 def test_only_a_transfer_is_waited_for() -> None:

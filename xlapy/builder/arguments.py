@@ -39,6 +39,11 @@ def as_flag(value: Any, what: str) -> bool:
     return bool(as_int(value, what))
 
 
+def as_flags(values: Any, what: str) -> tuple[bool, ...]:
+    """A compile-time list of truth values, or an array of numpy; None counts as an empty list."""
+    return () if values is None else tuple(as_flag(value, what) for value in as_rows(values, what))
+
+
 def as_number(value: Any, what: str) -> float:
     """A compile-time real number, numpy's scalars included."""
     is_real = isinstance(value, np.generic) and value.dtype.kind not in _NO_NUMBERS

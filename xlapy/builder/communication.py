@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from xlapy.builder.arguments import as_int, as_shape, described
+from xlapy.builder.arguments import as_int, as_shape, as_text, described
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
@@ -54,7 +54,7 @@ def InfeedWithToken(token: XlaOp, shape: Shape, config: str = "") -> XlaOp:
     """Reads one item of `shape` from the device's infeed, after `token`. The result is (data, token)."""
     builder = as_handle(token).builder
     result = Shape.tuple([_infeed_shape(shape), TOKEN])
-    return builder.record("infeed", [token], shape=result, infeed_config=config)
+    return builder.record("infeed", [token], shape=result, infeed_config=as_text(config, "config"))
 
 
 @op_function()
@@ -84,7 +84,7 @@ def OutfeedWithToken(
     return builder.record(
         "outfeed",
         [value, as_op(builder, token)],
-        outfeed_config=outfeed_config,
+        outfeed_config=as_text(outfeed_config, "outfeed_config"),
         outfeed_shape=shape_with_layout if shape_with_layout is not None else value.shape,
     )
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from xlapy.builder.arguments import Integers, as_ints, as_rows, described
+from xlapy.builder.arguments import Integers, as_flags, as_ints, as_rows, described
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, Operands, as_handle, as_op, as_ops, builder_of, listed
@@ -151,7 +151,7 @@ def window_over(
         "window_strides": as_ints(strides, "window_strides") or (1,) * rank,
         "base_dilations": as_ints(base_dilations, "base_dilations") or (1,) * rank,
         "window_dilations": as_ints(window_dilations, "window_dilations") or (1,) * rank,
-        "window_reversal": tuple(map(bool, reversal)) if reversal is not None else (False,) * rank,
+        "window_reversal": as_flags(reversal, "window_reversal") or (False,) * rank,
     }
     for name, values in lists.items():
         if len(values) != rank:
