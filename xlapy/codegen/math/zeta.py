@@ -132,5 +132,5 @@ def _polygamma(k: KernelBuilder, n: Value, x: Value, sum: _Sum) -> Value:
     size = k.mul(exp(k, lgamma(k, k.add(order, 1.0))), _zeta(k, k.add(order, 1.0), x, sum))
     even = is_integral(k, k.mul(order, 0.5))
     result = k.select(zeroth, digamma(k, x), k.select(even, k.neg(size), size))
-    defined = k.and_(is_integral(k, n), k.compare("ge", n, 0.0))
+    defined = k.and_(k.and_(is_integral(k, n), k.compare("ge", n, 0.0)), k.compare("lt", n, INFINITY))
     return k.select(defined, result, NAN)

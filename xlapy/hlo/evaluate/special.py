@@ -159,15 +159,16 @@ def _power(base: float, exponent: float) -> float:
 
 
 def polygamma(n: float, x: float) -> float:
-    """(-1)^(n + 1) n! zeta(n + 1, x)"""
-    if n < 0 or not _is_whole(n):
+    """(-1)^(n + 1) n! zeta(n + 1, x), NaN where n! is infinite and the other factor 0"""
+    if n < 0 or not _is_whole(n) or math.isinf(n):
         return math.nan
     if n == 0:
         return digamma(x)
     try:
-        size = math.exp(math.lgamma(n + 1)) * zeta(n + 1, x)
+        factorial = math.exp(math.lgamma(n + 1))
     except OverflowError:
-        size = math.inf
+        factorial = math.inf
+    size = factorial * zeta(n + 1, x)
     return size if n % 2 else -size
 
 
