@@ -270,3 +270,17 @@ def test_zeta_at_its_edges() -> None:
     expected = [INF, NAN, 0.0, scipy.special.zeta(3, 0.5) - 8, INF, 1.0, 0.0, INF, NAN, INF, NAN, NAN]
     np.testing.assert_allclose(xlapy.evaluate(computation, s, q), expected, rtol=1e-13)
     np.testing.assert_allclose(xlapy.compile(computation)(s, q), expected, rtol=1e-13)
+
+
+def test_zeta_just_below_integers() -> None:
+    """The term next to 0 is nearly all of it."""
+    tiny = np.array([1e-10, 1e-20, 2.0**-40, 2.0**-30, 1e-310, 1e-17])
+    s, whole = np.array([2.0, 3.0, 2.0, 3.0, 2.0, 2.0]), np.array([0.0, 0.0, 3.0, 1.0, 0.0, 0.0])
+    with np.errstate(over="ignore"):
+        expected = np.where(s % 2, -1, 1) * tiny**-s
+    for dtype, rtol in ((np.float64, 1e-13), (np.float32, 1e-6)):
+        chosen = slice(None) if dtype is np.float64 else [0, 5]
+        operands = [part[chosen].astype(dtype) for part in (s, -whole - tiny)]
+        computation = recorded("Zeta", operands)
+        for found in (xlapy.evaluate(computation, *operands), xlapy.compile(computation)(*operands)):
+            np.testing.assert_allclose(found, expected[chosen], rtol=rtol)

@@ -65,11 +65,11 @@ def _zeta_from(k: KernelBuilder, s: Value, q: Value, sum: _Sum) -> Value:
 
 def _zeta_of_negative(k: KernelBuilder, s: Value, q: Value) -> tuple[Value]:
     """zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q)) for negative q, with f = q - floor(q); for integral q,
-    anything."""
-    fraction = k.sub(q, k.floor(q))
-    safe = k.select(k.compare("eq", fraction, 0.0), 0.5, fraction)
-    first = _zeta_from(k, s, safe, _PRECISE)
-    near, far = (_zeta_from(k, s, k.sub(1.0, from_), _PRECISE) for from_ in (safe, q))
+    anything. Close to 1, f has lost digits that 1 - f has."""
+    floor = k.floor(q)
+    is_integral_q = k.compare("eq", floor, q)
+    fraction, rest = (k.select(is_integral_q, 0.5, x) for x in (k.sub(q, floor), k.sub(k.add(floor, 1.0), q)))
+    first, near, far = (_zeta_from(k, s, from_, _PRECISE) for from_ in (fraction, rest, k.sub(1.0, q)))
     difference = k.sub(near, far)
     odd = k.not_(is_integral(k, k.mul(s, 0.5)))
     return (k.add(first, k.select(odd, k.neg(difference), difference)),)

@@ -126,10 +126,10 @@ def zeta(s: float, q: float) -> float:
 
 
 def _zeta_across_zero(s: float, q: float) -> float:
-    """(q + i)^s changes its sign with that of q + i where s is odd."""
+    """(q + i)^s changes its sign with that of q + i where s is odd. The first one above 0 may be all but 1."""
     fraction = q - math.floor(q)
     sign = 1.0 if s % 2 == 0 else -1.0
-    below = _zeta_of_positive(s, 1 - fraction) - _zeta_of_positive(s, 1 - q)
+    below = _zeta_of_positive(s, math.ceil(q) - q) - _zeta_of_positive(s, 1 - q)
     return _zeta_of_positive(s, fraction) + sign * below
 
 
