@@ -73,7 +73,9 @@ def test_only_our_own_errors(name: str) -> None:
 def test_configurations_are_text(config: Any) -> None:
     builder = XlaBuilder("wrong")
     x = ops.Parameter(builder, 0, Shape.array("f32", (2,)))
-    with pytest.raises(ArgumentError, match=r"^InfeedWithToken: config must be a string, got .*\n.*test_wrong_arguments.py:"):
+    with pytest.raises(
+        ArgumentError, match=r"^InfeedWithToken: config must be a string, got .*\n.*test_wrong_arguments.py:"
+    ):
         ops.Infeed(builder, x.shape, config)
     with pytest.raises(ArgumentError, match=r"^OutfeedWithToken: outfeed_config must be a string, got "):
         ops.Outfeed(x, None, config)

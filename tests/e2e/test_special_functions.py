@@ -284,3 +284,15 @@ def test_zeta_just_below_integers() -> None:
         computation = recorded("Zeta", operands)
         for found in (xlapy.evaluate(computation, *operands), xlapy.compile(computation)(*operands)):
             np.testing.assert_allclose(found, expected[chosen], rtol=rtol)
+
+
+def test_digamma_next_to_poles_and_far_out() -> None:
+    x = np.array([-1e-10, -1e-20, -1e-300, -1 - 2.0**-40, -2 + 2.0**-30, 2.0**53, 1e20, 1e29, 1e300])
+    near = -1 / (x - np.round(x))[:5]
+    expected = [*near[:3], near[3] + scipy.special.digamma(2), near[4] + scipy.special.digamma(3), *np.log(x[5:])]
+    computation = recorded("Digamma", [x])
+    for found in (xlapy.evaluate(computation, x), xlapy.compile(computation)(x)):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    a, sample = np.array([1e-310, 1e-310]), np.array([33.0, 800.0])
+    with np.errstate(all="ignore"):
+        xlapy.evaluate(recorded("RandomGammaGrad", [a, sample]), a, sample)  # whose density is 0

@@ -90,20 +90,24 @@ def _is_whole(x: float) -> bool:
     return math.isinf(x) or x == math.floor(x)
 
 
+_LARGE = 1e10
+"""Beside the logarithm of more, the rest of the expansion is lost."""
+
+
 def digamma(x: float) -> float:
     """Reflected to positive numbers, moved up by digamma(x) = digamma(x + 1) - 1/x, and there by its expansion."""
     if x <= 0:
         if _is_whole(x):
             return math.nan
-        fraction = x - math.floor(x)
-        return digamma(1 - x) - math.pi / math.tan(math.pi * fraction)
+        beyond = x - round(x)  # exact, and all that a tangent of period pi needs to know
+        return digamma(1 - x) - math.pi / math.tan(math.pi * beyond)
     if math.isinf(x):
         return x
     total = 0.0
     while x < ASYMPTOTIC:
         total -= 1 / x
         x += 1
-    tail = sum(number / (2 * k * x ** (2 * k)) for k, number in enumerate(BERNOULLI, start=1)) if x < 1e30 else 0.0
+    tail = sum(number / (2 * k * x ** (2 * k)) for k, number in enumerate(BERNOULLI, start=1)) if x < _LARGE else 0.0
     return total + math.log(x) - 1 / (2 * x) - tail
 
 
@@ -258,7 +262,12 @@ def random_gamma_grad(a: float, x: float) -> float:
     """-(dP/da) / (dP/dx)"""
     if not _is_in_domain(a, x) or math.isinf(x):
         return math.nan
-    return 0.0 if x == 0 else -igamma_grad_a(a, x) * x / _gamma_density(a, x)
+    if x == 0:
+        return 0.0
+    change, density = -igamma_grad_a(a, x) * x, _gamma_density(a, x)
+    if density == 0:
+        return math.copysign(math.inf, change) if change else math.nan
+    return change / density
 
 
 # -- beta function -------------------------------------------------------------------------------------------------
