@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.graph import Computation, Instruction, topological
 
 
 def content(computation: Computation, described: Callable[[Instruction], Hashable]) -> Hashable:
-    """Equal for computations whose instructions are the same one by one, in dependency order: op, shape with layouts,
-    operands, control edges, and what `described` says of each, which is to tell apart attributes and the computations
-    that it calls."""
-    order = computation.post_order()
+    """Equal for computations whose instructions are the same one by one: op, shape with layouts, operands, control
+    edges, and what `described` says of each, which is to tell apart attributes and the computations that it calls.
+
+    They are compared in the order in which the root needs them, and others behind: in which order they were added does
+    not matter."""
+    order = topological((computation.root, *computation))
     number = {instruction: place for place, instruction in enumerate(order)}
     number_of = number.__getitem__
     lines = tuple(

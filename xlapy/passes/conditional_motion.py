@@ -159,7 +159,7 @@ def _is_last(branch: Branch, part: Part, reader: Instruction) -> bool:
     source, root = part.source, branch.computation.root
     return (
         part.index is None
-        and bool(source.spec.traits & (Trait.ELEMENTWISE | Trait.INDEX_MAP))
+        and bool(source.spec.traits & {Trait.ELEMENTWISE, Trait.INDEX_MAP})
         and not source.called
         and source not in branch.fixed
         and source not in branch.given

@@ -94,7 +94,7 @@ def _is_movable(instruction: Instruction) -> bool:
     return bool(instruction.operands) and instruction.is_pure and not instruction.spec.traits & _BOUND
 
 
-_BOUND = Trait.CONTROL | Trait.RUNTIME | Trait.COLLECTIVE | Trait.STRUCTURE
+_BOUND = frozenset({Trait.CONTROL, Trait.RUNTIME, Trait.COLLECTIVE, Trait.STRUCTURE})
 """What stays where it is."""
 
 

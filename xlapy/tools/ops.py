@@ -33,7 +33,7 @@ def has_native_code(spec: OpSpec) -> bool:
         or spec.name in HANDLERS
         or spec.name in NO_CODE
         or spec.name in RUNS_AS_LOOP
-        or bool(spec.traits & (Trait.INDEX_MAP | Trait.RUNTIME | Trait.ELEMENTWISE))
+        or bool(spec.traits & {Trait.INDEX_MAP, Trait.RUNTIME, Trait.ELEMENTWISE})
     )
 
 

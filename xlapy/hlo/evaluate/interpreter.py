@@ -260,7 +260,7 @@ def _is_pure(computation: Computation, known: dict[Computation, bool]) -> bool:
     if computation not in known:
         for each in post_order([computation], unknown):
             known[each] = all(known[called] for called in each.called_computations()) and all(
-                instruction.spec.traits & (Trait.PURE | Trait.CONTROL) for instruction in each
+                instruction.spec.traits & {Trait.PURE, Trait.CONTROL} for instruction in each
             )
     return known[computation]
 

@@ -11,7 +11,7 @@ from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import ShapeError
 
 
-@op("async-start", traits=Trait.CONTROL, hlo_text={"computation": "calls"})
+@op("async-start", traits={Trait.CONTROL}, hlo_text={"computation": "calls"})
 def async_start(operands: Variadic, *, computation: Signature, result: ResultShape) -> Shape:
     """Begins to run a computation. The result is ((operands), result, contexts), for async-done.
 
@@ -26,7 +26,7 @@ def async_start(operands: Variadic, *, computation: Signature, result: ResultSha
     return Shape.tuple([*known.parts, *result.parts[2:]])
 
 
-@op("async-update", traits=Trait.CONTROL, hlo_text={"wrapped": "calls"})
+@op("async-update", traits={Trait.CONTROL}, hlo_text={"wrapped": "calls"})
 def async_update(started: Shape, *, wrapped: Regions) -> Shape:
     """Passes on what async-start has begun.
 
@@ -36,7 +36,7 @@ def async_update(started: Shape, *, wrapped: Regions) -> Shape:
     return started
 
 
-@op("async-done", traits=Trait.CONTROL, hlo_text={"wrapped": "calls"})
+@op("async-done", traits={Trait.CONTROL}, hlo_text={"wrapped": "calls"})
 def async_done(started: Shape, *, wrapped: Regions) -> Shape:
     """Waits for what async-start has begun, and returns its result.
 

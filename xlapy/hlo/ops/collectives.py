@@ -11,7 +11,7 @@ from xlapy.hlo.process_groups import group_size
 from xlapy.hlo.shape import UNBOUNDED, Shape, Signature, shape_of_results
 from xlapy.support.errors import ShapeError
 
-COLLECTIVE = Trait.EFFECT | Trait.RUNTIME | Trait.COLLECTIVE | Trait.ASYNC
+COLLECTIVE = {Trait.EFFECT, Trait.RUNTIME, Trait.COLLECTIVE, Trait.ASYNC}
 ALL_PROCESSES = ReplicaGroups()
 
 

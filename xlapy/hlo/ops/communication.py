@@ -10,7 +10,7 @@ from xlapy.hlo.ops.spec import PURE, Regions, ResultShape, Trait, Variadic, op
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.support.errors import ShapeError
 
-EFFECT = Trait.EFFECT | Trait.RUNTIME
+EFFECT = {Trait.EFFECT, Trait.RUNTIME}
 
 
 def _require_token(shape: Shape) -> None:
@@ -53,7 +53,7 @@ def send(operand: Shape, token: Shape, *, channel_id: int = 0, is_host_transfer:
     return Shape.tuple([operand, Shape.scalar(U32), TOKEN])
 
 
-@op("send-done", traits=EFFECT | Trait.DONE)
+@op("send-done", traits=EFFECT | {Trait.DONE})
 def send_done(started: Shape, *, channel_id: int = 0, is_host_transfer: bool = False) -> Shape:
     """Waits for a send. The result is a token.
 
@@ -76,7 +76,7 @@ def recv(token: Shape, *, channel_id: int = 0, is_host_transfer: bool = False, r
     return result
 
 
-@op("recv-done", traits=EFFECT | Trait.DONE)
+@op("recv-done", traits=EFFECT | {Trait.DONE})
 def recv_done(started: Shape, *, channel_id: int = 0, is_host_transfer: bool = False) -> Shape:
     """Waits for a recv. The result is (data, token).
 
@@ -97,13 +97,13 @@ def _check_started(started: Shape) -> None:
         raise ShapeError("started", f"{started} is not what a send or recv returns: (data, u32[], token[])")
 
 
-@op("replica-id", traits=PURE | Trait.RUNTIME)
+@op("replica-id", traits=PURE | {Trait.RUNTIME})
 def replica_id() -> Shape:
     """The replica that this process is, as u32."""
     return Shape.scalar(U32)
 
 
-@op("partition-id", traits=PURE | Trait.RUNTIME)
+@op("partition-id", traits=PURE | {Trait.RUNTIME})
 def partition_id() -> Shape:
     """The partition that this process is, as u32."""
     return Shape.scalar(U32)

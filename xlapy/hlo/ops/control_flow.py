@@ -9,7 +9,7 @@ from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import ShapeError
 
 
-@op("call", traits=Trait.CONTROL, hlo_text={"computation": "to_apply"})
+@op("call", traits={Trait.CONTROL}, hlo_text={"computation": "to_apply"})
 def call(operands: Variadic, *, computation: Signature, is_composite: bool = False) -> Shape:
     """Invokes a computation.
 
@@ -19,7 +19,7 @@ def call(operands: Variadic, *, computation: Signature, is_composite: bool = Fal
     return computation.result.without_layout()
 
 
-@op("while", traits=Trait.CONTROL)
+@op("while", traits={Trait.CONTROL})
 def while_(init: Shape, *, condition: Signature, body: Signature) -> Shape:
     """Runs `body` on the state as long as `condition` holds for it, starting from `init`.
 
@@ -35,7 +35,7 @@ def while_(init: Shape, *, condition: Signature, body: Signature) -> Shape:
     return body.result.without_layout()
 
 
-@op("conditional", traits=Trait.CONTROL)
+@op("conditional", traits={Trait.CONTROL})
 def conditional(selector: Shape, operands: Variadic, *, branches: Regions) -> Shape:
     """Runs one branch on its operand and returns its result.
 

@@ -29,7 +29,7 @@ from xlapy.hlo.element_types import (
     real_part_type,
 )
 from xlapy.hlo.ops.checks import require_array
-from xlapy.hlo.ops.spec import COMMUTATIVE, ELEMENTWISE, ResultShape, Trait, declare_op, op
+from xlapy.hlo.ops.spec import COMMUTATIVE, ELEMENTWISE, ResultShape, Traits, declare_op, op
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
 
@@ -98,7 +98,7 @@ element-type [C1]: the element type is one that the operation takes."""
 def binary(
     name: str,
     types: Types,
-    traits: Trait = ELEMENTWISE,
+    traits: Traits = ELEMENTWISE,
     reference: Callable[..., Any] | None = None,
     *,
     identity: Any = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xlapy.hlo.attributes import RandomAlgorithm, RandomDistribution
 from xlapy.hlo.element_types import BOOLEAN, FLOAT, INTEGER, U64
 from xlapy.hlo.ops.elementwise import require_type
-from xlapy.hlo.ops.spec import PURE, ResultShape, Trait, op
+from xlapy.hlo.ops.spec import PURE, ResultShape, op
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ShapeError
 
@@ -19,7 +19,7 @@ STATE_SIZES = {
 """How many u64 words the state of each algorithm has. The default is Philox."""
 
 
-@op("rng", traits=Trait.NONE, title="RngUniform")
+@op("rng", title="RngUniform")
 def rng(a: Shape, b: Shape, *, distribution: RandomDistribution, result: ResultShape) -> Shape:
     """Random numbers: uniform in [a, b), or normal with mean `a` and standard deviation `b`.
 
@@ -71,7 +71,7 @@ def rng_bit_generator(state: Shape, *, algorithm: RandomAlgorithm, result: Resul
     return Shape.tuple([state.without_layout(), bits.without_layout()])
 
 
-@op("rng-get-and-update-state", traits=Trait.NONE)
+@op("rng-get-and-update-state")
 def rng_get_and_update_state(*, delta: int) -> Shape:
     """The state of the running program: a key and a counter that no other execution of this op gets, as u64[2].
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xlapy.hlo.ops.checks import check_dimensions, require_array
 from xlapy.hlo.ops.elementwise import common_dims
-from xlapy.hlo.ops.spec import PURE, Trait, Variadic, op
+from xlapy.hlo.ops.spec import ELEMENTWISE, PURE, Variadic, op
 from xlapy.hlo.shape import Shape, Signature, shape_of_results
 from xlapy.support.errors import ShapeError
 
@@ -70,7 +70,7 @@ def reduce(inputs: Variadic, init_values: Variadic, *, computation: Signature, d
     return shape_of_results(results)
 
 
-@op("map", traits=PURE | Trait.ELEMENTWISE, hlo_text={"computation": "to_apply"})
+@op("map", traits=ELEMENTWISE, hlo_text={"computation": "to_apply"})
 def map_(operands: Variadic, *, computation: Signature, dimensions: tuple[int, ...]) -> Shape:
     """Applies a scalar computation at every index.
 

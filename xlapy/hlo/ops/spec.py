@@ -15,14 +15,13 @@ name each constraint: a slug, its labels in the specifications (B: builder, C: S
 
 from __future__ import annotations
 
-import enum
 import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, NewType
+from typing import Any, Final, NewType
 
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import ArgumentError, InternalError, ShapeError
@@ -38,33 +37,32 @@ StatedResult = ResultShape | None
 REQUIRED: Any = inspect.Parameter.empty
 
 
-class Trait(enum.Flag):
-    """What passes and emitters may assume of an op."""
+class Trait:
+    """What passes and emitters may assume of an op, which has a set of these.
 
-    NONE = 0
-    PURE = enum.auto()  # same operands, same result, and nothing else happens
-    ELEMENTWISE = enum.auto()  # element i of the result depends on element i of each operand (or on a scalar one)
-    COMMUTATIVE = enum.auto()  # the two operands may be exchanged
-    INDEX_MAP = enum.auto()  # each result element is a copy of one operand element: data movement
-    EFFECT = enum.auto()  # runs once per execution, in the order of its tokens, even if nobody uses the result
-    RUNTIME = enum.auto()  # native code asks the runtime to do it
-    COLLECTIVE = enum.auto()  # all processes of a group take part
-    ASYNC = enum.auto()  # has derived `-start` and `-done` forms
-    START = enum.auto()  # deposits and returns; its done op waits
-    DONE = enum.auto()  # waits for its operand, a start op
-    CONTROL = enum.auto()  # runs called computations as control flow
-    STRUCTURE = enum.auto()  # parameter, constant, tuple ...: no computation of its own
+    They are words, not members of an `enum`: passes ask for them of each instruction, many times, and with Python's
+    enums as with its flags that takes four times as long."""
 
-    def __contains__(self, other: Trait) -> bool:
-        """As every flag has it, but for a check of the type: passes ask this of each instruction, many times."""
-        wanted: int = other._value_
-        return self._value_ & wanted == wanted
+    PURE: Final = "pure"  # same operands, same result, and nothing else happens
+    ELEMENTWISE: Final = "elementwise"  # element i of the result depends on that of each operand (or on a scalar one)
+    COMMUTATIVE: Final = "commutative"  # the two operands may be exchanged
+    INDEX_MAP: Final = "index-map"  # each result element is a copy of one operand element: data movement
+    EFFECT: Final = "effect"  # runs once per execution, in the order of its tokens, even if nobody uses the result
+    RUNTIME: Final = "runtime"  # native code asks the runtime to do it
+    COLLECTIVE: Final = "collective"  # all processes of a group take part
+    ASYNC: Final = "async"  # has derived `-start` and `-done` forms
+    START: Final = "start"  # deposits and returns; its done op waits
+    DONE: Final = "done"  # waits for its operand, a start op
+    CONTROL: Final = "control"  # runs called computations as control flow
+    STRUCTURE: Final = "structure"  # parameter, constant, tuple ...: no computation of its own
 
 
-PURE = Trait.PURE
-ELEMENTWISE = Trait.PURE | Trait.ELEMENTWISE
-COMMUTATIVE = ELEMENTWISE | Trait.COMMUTATIVE
-INDEX_MAP = Trait.PURE | Trait.INDEX_MAP
+Traits = frozenset[str]
+
+PURE: Traits = frozenset({Trait.PURE})
+ELEMENTWISE = PURE | {Trait.ELEMENTWISE}
+COMMUTATIVE = ELEMENTWISE | {Trait.COMMUTATIVE}
+INDEX_MAP = PURE | {Trait.INDEX_MAP}
 
 
 class OperandParameter(Record):
@@ -106,7 +104,7 @@ class OpSpec:
 
     name: str  # HLO's opcode, "reduce-window"
     family: str
-    traits: Trait
+    traits: Traits
     rule: Callable[..., Shape]
     operands: tuple[OperandParameter, ...]
     regions: tuple[RegionParameter, ...]
@@ -135,8 +133,8 @@ class OpSpec:
         """The name as Python spells it: `reduce_window`."""
         return self.name.replace("-", "_")
 
-    def has(self, trait: Trait) -> bool:
-        """Whether it has a trait, or all of several."""
+    def has(self, trait: str) -> bool:
+        """Whether it has a trait."""
         return trait in self.traits
 
     def group(self, operands: Sequence[Any]) -> list[Any]:
@@ -250,7 +248,7 @@ Rule = typing.TypeVar("Rule", bound=Callable[..., Shape])
 def op(
     name: str,
     *,
-    traits: Trait = Trait.NONE,
+    traits: Set[str] = frozenset(),
     hlo_text: Mapping[str, str] | None = None,
     title: str = "",
     reference: Callable[..., Any] | None = None,
@@ -272,7 +270,7 @@ def op(
 def declare_op(
     name: str,
     rule: Callable[..., Shape],
-    traits: Trait,
+    traits: Set[str],
     hlo_text: Mapping[str, str],
     title: str,
     reference: Callable[..., Any] | None,
@@ -289,7 +287,7 @@ def declare_op(
     spec = OpSpec(
         name=name,
         family=rule.__module__.rpartition(".")[2],
-        traits=traits,
+        traits=frozenset(traits),
         rule=rule,
         operands=tuple(parameters.operands),
         regions=tuple(parameters.regions),
@@ -365,8 +363,8 @@ def _derive_pair(spec: OpSpec, rule: Callable[..., Shape], hlo_text: Mapping[str
     done.__module__ = rule.__module__
     done.__doc__ = f"Waits for the {spec.name}-start that is its operand, and returns its result."
     start = _start_rule(spec, rule, done_shape)
-    traits, options = spec.traits & ~Trait.ASYNC, spec.options
-    start_traits, done_traits = traits | Trait.START, traits | Trait.DONE
+    traits, options = spec.traits - {Trait.ASYNC}, spec.options
+    start_traits, done_traits = traits | {Trait.START}, traits | {Trait.DONE}
     declare_op(f"{spec.name}-start", start, start_traits, hlo_text, spec.title, None, None, options, start_of=spec.name)
     declare_op(f"{spec.name}-done", done, done_traits, {}, spec.title, None, None, {}, done_of=spec.name)
 

@@ -10,7 +10,7 @@ from xlapy.hlo.ops.spec import INDEX_MAP, PURE, ResultShape, StatedResult, Trait
 from xlapy.hlo.shape import TOKEN, Shape, Signature
 from xlapy.support.errors import ShapeError
 
-STRUCTURE = PURE | Trait.STRUCTURE
+STRUCTURE = PURE | {Trait.STRUCTURE}
 
 
 @op("parameter", traits=STRUCTURE, hlo_text={"number": "()"})
@@ -89,7 +89,7 @@ def add_dependency(operand: Shape, token: Shape) -> Shape:
     return operand
 
 
-@op("opt-barrier", traits=Trait.STRUCTURE, title="OptimizationBarrier")
+@op("opt-barrier", traits={Trait.STRUCTURE}, title="OptimizationBarrier")
 def opt_barrier(operand: Shape) -> Shape:
     """The operand. No pass moves computation across it."""
     return operand

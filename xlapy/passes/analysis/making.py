@@ -38,5 +38,5 @@ def making_of(instruction: Instruction, known: Mapping[Instruction, Making]) -> 
     )
 
 
-_IN_PLACE = Trait.ELEMENTWISE | Trait.INDEX_MAP | Trait.STRUCTURE
+_IN_PLACE = frozenset({Trait.ELEMENTWISE, Trait.INDEX_MAP, Trait.STRUCTURE})
 """What is part of the kernel that reads it."""

@@ -94,4 +94,4 @@ def is_movable(instruction: Instruction) -> bool:
     return instruction.is_pure and not instruction.spec.traits & _BOUND
 
 
-_BOUND = Trait.CONTROL | Trait.RUNTIME | Trait.COLLECTIVE
+_BOUND = frozenset({Trait.CONTROL, Trait.RUNTIME, Trait.COLLECTIVE})
