@@ -182,3 +182,38 @@ def test_a_shape_is_proven_until_something_changes_that_it_follows_from() -> Non
     assert [instruction.is_proven for instruction in made] == [False, False, True]
     computation.set_shape(y, wide.shape)
     assert not made[2].is_proven
+
+
+def test_what_changes_is_noted() -> None:
+    """With everything whose operands, attributes, users or place as the root are other ones."""
+    entry, at = program()
+
+    def changed(begin: int) -> set[str]:
+        assert entry.clock > begin
+        return {instruction.name for instruction in entry if instruction.changed_at > begin}
+
+    begin = entry.clock
+    entry.replace_operand(at["s"], at["a"], at["b"])
+    assert changed(begin) == {"s", "a", "b"}
+    begin = entry.clock
+    entry.set_operands(at["s"], [at["b"], at["x"]])
+    assert changed(begin) == {"s", "b", "x"}
+    begin = entry.clock
+    at["new"] = entry.add("negate", [at["s"]], name="new")
+    assert changed(begin) == {"new", "s"}
+    begin = entry.clock
+    entry.set_root(at["new"])
+    assert changed(begin) == {"t", "new"}
+    begin = entry.clock
+    entry.remove([at["t"]])
+    assert changed(begin) == {"a", "s", "c", "b"}
+    begin = entry.clock
+    entry.add_control_edge(at["a"], at["new"])
+    assert changed(begin) == {"a", "new"}
+    begin = entry.clock
+    entry.set_attributes(at["c"], **at["c"].attributes)
+    assert changed(begin) == {"c"}
+    begin = entry.clock
+    entry.set_shape(at["b"], at["b"].shape)
+    assert changed(begin) == {"b"}
+    assert changed(-1) == {instruction.name for instruction in entry}

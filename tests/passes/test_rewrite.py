@@ -1,5 +1,7 @@
 """The rewrite engine: what it accepts from laws, and what it refuses."""
 
+from itertools import pairwise
+
 import pytest
 
 import xlapy.passes.algebra  # noqa: F401 (fills the book of laws)
@@ -8,7 +10,7 @@ from xlapy.hlo.patterns import P, leaves_of, match, number_of, variables
 from xlapy.hlo.text import parse
 from xlapy.passes import new
 from xlapy.passes.new import Value
-from xlapy.passes.rewrite import LAWS, AlgebraicSimplification, LawBook
+from xlapy.passes.rewrite import LAWS, STEPS_BACK, AlgebraicSimplification, LawBook
 from xlapy.support.errors import ArgumentError, InternalError
 
 x, y, z, c, p, xs = variables("x y z c p xs")
@@ -223,3 +225,59 @@ def test_an_instruction_waits_for_all_its_operands() -> None:
     assert AlgebraicSimplification(laws=book).run(module)
     assert [operand.name for operand in module.entry.root.operands] == [f"x{n}" for n in range(count)]
     assert len(looks) <= 2
+
+
+def test_laws_at_rest_look_only_at_what_is_new_around_them() -> None:
+    """At what has changed since, and at what is computed from that: not at who else reads a parameter."""
+    looks = []
+    book = LawBook()
+
+    @book.law(P.negate(x))
+    def look(root: Instruction) -> None:
+        """-x -> -x"""
+        looks.append(root.name)
+
+    names = [f"n{number}" for number in range(2 * STEPS_BACK)]
+    lines = [f"{name} = f32[1] negate({before})" for before, name in pairwise(["x", *names])]
+    lines += ["other = f32[1] negate(x)", f"ROOT t = (f32[1], f32[1]) tuple({names[-1]}, other)"]
+    module = parse("ENTRY e {\nx = f32[1] parameter(0)\n" + "\n".join(lines) + "\n}")
+    step, at = AlgebraicSimplification(laws=book), {instruction.name: instruction for instruction in module.entry}
+    step.run(module)
+    assert sorted(looks) == sorted([*names, "other"])
+    looks.clear()
+    step.run(module)
+    assert looks == []
+    module.entry.set_operands(at["n0"], [module.entry.add("abs", [at["x"]])])
+    step.run(module)
+    assert looks == names[: STEPS_BACK + 1]
+
+
+def test_laws_look_again_at_what_calls_something_that_has_changed() -> None:
+    looks = []
+    book = LawBook()
+
+    @book.law(P.reduce(x, y))
+    def look(root: Instruction) -> None:
+        """reduce(x) -> reduce(x)"""
+        looks.append(root)
+
+    module = parse(
+        """
+        sum {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b)
+        }
+        ENTRY e {
+          x = f32[4] parameter(0)
+          zero = f32[] constant(0)
+          ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=sum
+        }"""
+    )
+    step, region = AlgebraicSimplification(laws=book), module.entry.root.called[0]
+    for expected in (1, 1):
+        step.run(module)
+        assert len(looks) == expected
+    region.set_root(region.add("multiply", region.root.operands))
+    step.run(module)
+    assert len(looks) == 2

@@ -33,11 +33,12 @@ class Instruction:
 
     `attributes` holds every attribute of the op, defaults included; `called` the called computations, in the order of
     the spec's regions. `extra` keeps what text carried and no pass looks at (sharding, backend_config ...), as
-    text."""
+    text. `changed_at` is what the clock of the computation was when anything of it, or who uses it, last changed."""
 
     __slots__ = (
         "attributes",
         "called",
+        "changed_at",
         "control_predecessors",
         "extra",
         "metadata",
@@ -75,6 +76,7 @@ class Instruction:
         self.control_predecessors: tuple[Instruction, ...] = ()
         self.extra: dict[str, str] = {}
         self.proof: tuple[Sequence[Shape], Mapping[str, Any], Shape] | None = None
+        self.changed_at = 0
 
     @property
     def is_proven(self) -> bool:
@@ -135,6 +137,7 @@ class Computation:
         self._order: list[Instruction] | None = None
         self._found: dict[Hashable, Any] = {}
         self.calls_version = 0  # grows with every change of what is called
+        self.clock = 0  # grows with every change
 
     # -- pickling and copying --------------------------------------------------------------------------------------
 
@@ -164,7 +167,7 @@ class Computation:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.name, self._names, self._order, self.calls_version = state["name"], state["names"], None, 0
-        self._found = {}
+        self._found, self.clock = {}, 0
         made = [
             Instruction(spec, shape, (), attributes, called, name, self, metadata)
             for (spec, shape, attributes, called, name, metadata), _, _ in state["rows"]
@@ -303,8 +306,11 @@ class Computation:
 
     def set_root(self, instruction: Instruction) -> None:
         """Makes an instruction the result; the one that was stays, for dce to remove."""
+        if self._root is not None:
+            self._touch(self._root)
         self._root = instruction
         self._found.clear()
+        self._touch(instruction)
 
     def replace(self, old: Instruction, new: Instruction) -> None:
         """Makes every user of `old` use `new`, and `new` the root if `old` was.
@@ -321,12 +327,15 @@ class Computation:
             if old in instruction.control_predecessors and instruction is not new:
                 kept = (new if p is old else p for p in instruction.control_predecessors)
                 instruction.control_predecessors = tuple(dict.fromkeys(kept))
+                self._touch(instruction)
         if self._root is old:
-            self._root = new
+            self.set_root(new)
         self._order = None
+        self._touch(old, new)
 
     def set_operands(self, instruction: Instruction, operands: Sequence[Instruction]) -> None:
         """Gives `instruction` other operands; its shape must still be right."""
+        self._touch(*instruction.operands)
         for operand in instruction.operands:
             operand.users.pop(instruction, None)
         instruction.operands = tuple(operands)
@@ -334,10 +343,18 @@ class Computation:
         self._order = None
 
     def _become_user(self, instruction: Instruction) -> None:
+        self.clock = instruction.changed_at = now = self.clock + 1
         for operand in instruction.operands:
             if operand.parent is not self:
                 raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
             operand.users[instruction] = None
+            operand.changed_at = now
+
+    def _touch(self, *changed: Instruction) -> None:
+        """Notes that something of these instructions, or who uses them, is new."""
+        self.clock += 1
+        for instruction in changed:
+            instruction.changed_at = self.clock
 
     def replace_operand(self, instruction: Instruction, old: Instruction, new: Instruction) -> None:
         """Gives `instruction` the operand `new` wherever it has `old`; the others are not touched."""
@@ -347,22 +364,26 @@ class Computation:
         instruction.operands = tuple([new if operand is old else operand for operand in instruction.operands])
         new.users[instruction] = None
         self._order = None
+        self._touch(instruction, old, new)
 
     def set_called(self, instruction: Instruction, called: Sequence[Computation]) -> None:
         """Gives `instruction` others to call, as many as its op has regions."""
         instruction.called = tuple(called)
         self.calls_version += 1
         self._found.clear()
+        self._touch(instruction)
 
     def set_attributes(self, instruction: Instruction, **attributes: Any) -> None:
         """Gives `instruction` other values of some attributes; its shape must still be right."""
         instruction.attributes = instruction.spec.complete_attributes({**instruction.attributes, **attributes})
         self._found.clear()
+        self._touch(instruction)
 
     def set_shape(self, instruction: Instruction, shape: Shape) -> None:
         """Changes layouts, or refines dynamic sizes; users are not told."""
         instruction.shape = shape
         self._found.clear()
+        self._touch(instruction)
 
     def add_control_edge(self, before: Instruction, after: Instruction) -> None:
         """Lets `after` run behind `before`, whose value it need not use."""
@@ -370,6 +391,7 @@ class Computation:
             after.control_predecessors = (*after.control_predecessors, before)
             self._held[after] = None
             self._order = None
+            self._touch(before, after)
 
     def remove(self, instructions: Iterable[Instruction]) -> bool:
         """Removes instructions that nobody else uses; returns whether there were any. The root stays a promise."""
@@ -383,6 +405,7 @@ class Computation:
             if instruction is self._root:
                 raise InternalError(f"{instruction} cannot be removed: it is the root")
         for instruction in doomed:
+            self._touch(*instruction.operands)
             for operand in instruction.operands:
                 operand.users.pop(instruction, None)
             del self._instructions[instruction]
@@ -392,6 +415,7 @@ class Computation:
             self._held.pop(instruction, None)
         for instruction in tuple(self._held):
             instruction.control_predecessors = tuple(p for p in instruction.control_predecessors if p not in doomed)
+            self._touch(instruction)
             if not instruction.control_predecessors:
                 del self._held[instruction]
         if any(instruction.opcode == "parameter" for instruction in doomed):

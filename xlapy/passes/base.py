@@ -46,10 +46,12 @@ def _no_counts() -> dict[str, int]:
 class Pass(ABC):
     """Changes a module. Subclasses are dataclasses; a `required` one is never switched off: later steps rely on it.
 
-    One that changes nothing in a module that has none of some `ops` names these, and is left out there."""
+    One that changes nothing in a module that has none of some `ops` names these, and is left out there. One that
+    `comes_to_rest` would find nothing to do in what it leaves."""
 
     name: ClassVar[str]
     required: ClassVar[bool] = False
+    comes_to_rest: ClassVar[bool] = False
     ops: ClassVar[Set[str]] = frozenset()
 
     records: list[Record] = field(default_factory=list, init=False, repr=False, compare=False)

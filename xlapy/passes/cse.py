@@ -24,6 +24,7 @@ from xlapy.passes.base import Pass, pinned, replace_all
 @dataclass
 class Cse(Pass):
     name: ClassVar[str] = "cse"
+    comes_to_rest: ClassVar[bool] = True
 
     def run(self, module: HloModule) -> bool:
         changed = False

@@ -18,6 +18,7 @@ from xlapy.passes.base import ComputationPass, needed_by
 @dataclass
 class Dce(ComputationPass):
     name: ClassVar[str] = "dce"
+    comes_to_rest: ClassVar[bool] = True
 
     def run_on(self, computation: Computation) -> bool:
         effectful = [instruction for instruction in computation if instruction.has_effect]

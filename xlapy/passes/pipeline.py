@@ -162,11 +162,12 @@ class _Run:
 
     def fixed_point(self, group: FixedPoint) -> None:
         """Runs the group until every pass in turn, or the first one of a led group, finds nothing to do."""
-        idle = 0  # passes in a row that changed nothing
+        idle = 0  # passes in a row that have nothing to do
         for _ in range(group.bound):
             for step in group.passes:
-                idle = 0 if self.apply(step, group.name) else idle + 1
-                is_over = group.led and idle and step is group.passes[0]
+                changed = self.apply(step, group.name)
+                idle = int(step.comes_to_rest) if changed else idle + 1
+                is_over = group.led and not changed and step is group.passes[0]
                 if is_over or idle >= len(group.passes):
                     return
         self.report.unfinished.append(group.name)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
@@ -31,6 +31,7 @@ Condition = Callable[[Instruction], bool]
 Rewrite = Callable[..., "Value | None"]
 
 REWRITES_PER_INSTRUCTION = 32  # beyond this, laws undo each other
+STEPS_BACK = 4  # how far from the instruction that they replace laws look, but for a few
 
 
 class Exactness(enum.Enum):
@@ -176,18 +177,26 @@ LAWS = LawBook()
 """The laws of `passes/algebra`; importing that package fills it."""
 
 
+Clocks = dict[Computation, int]
+
+
 @dataclass
 class AlgebraicSimplification(ComputationPass):
     """Applies the laws of `laws` but for the `disabled` ones; `counts` says how often each fired."""
 
     name: ClassVar[str] = "algebra"
+    comes_to_rest: ClassVar[bool] = True
 
     fast_math: bool = False
     disabled: frozenset[str] = frozenset()
     laws: LawBook = LAWS
+    rested: dict[Computation, Clocks] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The clocks of computations, and of those that they call, when the laws had come to rest there."""
 
     def run_on(self, computation: Computation) -> bool:
-        return _Rewriter(self, computation).run()
+        changed = _Rewriter(self, computation).run()
+        self.rested[computation] = {each: each.clock for each in (computation, *computation.called_computations())}
+        return changed
 
     def is_enabled(self, law: Law) -> bool:
         return (self.fast_math or not law.needs_fast_math) and law.name not in self.disabled
@@ -201,7 +210,7 @@ class _Rewriter:
         self.computation = computation
         self.pinned = pinned(computation)
         self.dead: dict[Instruction, None] = {}
-        self.waiting = dict.fromkeys(reversed(computation.post_order()))
+        self.waiting = dict.fromkeys(reversed(self.unsettled()))
         self.budget = REWRITES_PER_INSTRUCTION * (len(computation) + 1)
 
     def run(self) -> bool:
@@ -215,6 +224,27 @@ class _Rewriter:
                 changed = self.rewrite(instruction, laws) or changed
         self.computation.remove(self.dead)
         return changed
+
+    def unsettled(self) -> list[Instruction]:
+        """What laws have not looked at yet as it is now, in order: all, or what has changed since they came to rest,
+        and what is computed from that in so many steps as laws look back. Who else reads a constant or a parameter
+        is nothing to them."""
+        order = self.computation.post_order()
+        clocks = self.settings.rested.get(self.computation)
+        if clocks is None:
+            return order
+        rested_at = clocks[self.computation]
+        newest = [
+            instruction
+            for instruction in order
+            if instruction.changed_at > rested_at or any(clocks.get(each) != each.clock for each in instruction.called)
+        ]
+        found = dict.fromkeys(newest)
+        newest = [instruction for instruction in newest if instruction.operands]
+        for _ in range(STEPS_BACK):
+            newest = [user for instruction in newest for user in instruction.users if user not in found]
+            found.update(dict.fromkeys(newest))
+        return [instruction for instruction in order if instruction in found]
 
     def rewrite(self, instruction: Instruction, laws: Sequence[Law]) -> bool:
         """Applies the first of the laws that holds; returns whether there was one."""
