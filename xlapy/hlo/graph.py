@@ -138,6 +138,7 @@ class Computation:
         self._found: dict[Hashable, Any] = {}
         self.calls_version = 0  # grows with every change of what is called
         self.clock = 0  # grows with every change
+        self.notes: dict[Hashable, Any] = {}  # what passes leave here for when they come again
 
     # -- pickling and copying --------------------------------------------------------------------------------------
 
@@ -167,7 +168,7 @@ class Computation:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.name, self._names, self._order, self.calls_version = state["name"], state["names"], None, 0
-        self._found, self.clock = {}, 0
+        self._found, self.notes, self.clock = {}, {}, 0
         made = [
             Instruction(spec, shape, (), attributes, called, name, self, metadata)
             for (spec, shape, attributes, called, name, metadata), _, _ in state["rows"]

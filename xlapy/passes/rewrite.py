@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.patterns import Bindings, Leaves, OpPattern, asks_for_number, kind_of, leaves_of, match, may_match
@@ -177,7 +177,11 @@ LAWS = LawBook()
 """The laws of `passes/algebra`; importing that package fills it."""
 
 
-Clocks = dict[Computation, int]
+class Rest(NamedTuple):
+    """The clocks of a computation, and of those that it calls, when no law was left to apply."""
+
+    clock: int
+    called: Mapping[Computation, int]
 
 
 @dataclass
@@ -190,13 +194,20 @@ class AlgebraicSimplification(ComputationPass):
     fast_math: bool = False
     disabled: frozenset[str] = frozenset()
     laws: LawBook = LAWS
-    rested: dict[Computation, Clocks] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The clocks of computations, and of those that they call, when the laws had come to rest there."""
 
     def run_on(self, computation: Computation) -> bool:
         changed = _Rewriter(self, computation).run()
-        self.rested[computation] = {each: each.clock for each in (computation, *computation.called_computations())}
+        clocks = {called: called.clock for called in computation.called_computations()}
+        computation.notes[self._rest] = Rest(computation.clock, clocks)
         return changed
+
+    def rest_of(self, computation: Computation) -> Rest | None:
+        """How the same laws left a computation, if they have been there."""
+        return computation.notes.get(self._rest)
+
+    @property
+    def _rest(self) -> Hashable:
+        return "rest", self.laws, self.fast_math, self.disabled
 
     def is_enabled(self, law: Law) -> bool:
         return (self.fast_math or not law.needs_fast_math) and law.name not in self.disabled
@@ -230,14 +241,14 @@ class _Rewriter:
         and what is computed from that in so many steps as laws look back. Who else reads a constant or a parameter
         is nothing to them."""
         order = self.computation.post_order()
-        clocks = self.settings.rested.get(self.computation)
-        if clocks is None:
+        rest = self.settings.rest_of(self.computation)
+        if rest is None:
             return order
-        rested_at = clocks[self.computation]
         newest = [
             instruction
             for instruction in order
-            if instruction.changed_at > rested_at or any(clocks.get(each) != each.clock for each in instruction.called)
+            if instruction.changed_at > rest.clock
+            or any(rest.called.get(called) != called.clock for called in instruction.called)
         ]
         found = dict.fromkeys(newest)
         newest = [instruction for instruction in newest if instruction.operands]
