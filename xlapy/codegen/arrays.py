@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ from functools import partial
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I16, I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.register_transpose import blended, picked
+from xlapy.codegen.register_transpose import blended, columns_of_rows, cut, picked
 from xlapy.codegen.registers import (
     Element,
     Pair,
@@ -28,6 +29,7 @@ FETCHED_AHEAD = 4096
 gets a tenth to a fifth less out of memory, and a tenth less out of the last cache. Far less would come too late."""
 
 MOST_STRIDE = 4  # up to which lanes are picked from whole vectors, rather than gathered one by one
+MOST_TURNED = 32  # elements of rows that are turned over, whose every line is read for any column
 
 PAIR = 2
 """Lanes so far apart are picked from two vectors by instructions that all processors have."""
@@ -118,6 +120,9 @@ class Array:
         column = None if mask is not None else self._column_of_rows(ix, offset, index)
         if column is not None:
             return self._load_column(ix, offset, column)
+        column = None if mask is not None else self._column_of_long_rows(ix, offset, index)
+        if column is not None:
+            return self._load_turned(ix, offset, column)
         if offset.vector is None and self._may_be_picked(offset.step, ix.lanes) and self._may_be_masked(k, mask):
             return self._load_strided(ix, offset, mask)
         if mask is None and self._fits_registers(ix, offset, index):
@@ -328,6 +333,34 @@ class Array:
         is_blended = self._is_blended(ix, step) and not self._is_permuted(ix)
         return (blended if is_blended else picked)(k, vectors, places)
 
+    def _column_of_long_rows(self, ix: Indexing, offset: Coordinate, index: Index) -> int | None:
+        """The column that the lanes read of as many rows, which have any number of dimensions, if blocks of rows are
+        turned over. Whoever reads another column loads the same."""
+        type, step, coordinates = memory_type(self.shape.type, ix.lanes), offset.step, index.coordinates
+        if offset.vector is not None or coordinates is None or not self.read_only or self.shape.type.is_complex:
+            return None
+        least = MOST_STRIDE + 1 if ix.k.module.has_permute else MOST_STRIDE
+        if not (self._is_row_major and least <= step <= MOST_TURNED and cut(step, type)):
+            return None
+        strides = self.shape.strides()
+        inside = [dim for dim, stride in enumerate(strides) if stride < step]
+        if math.prod(self.shape.dims[dim] for dim in inside) != step:
+            return None
+        starts = [coordinates[dim].start.constant if coordinates[dim].is_uniform else None for dim in inside]
+        column = sum(start * strides[dim] for start, dim in zip(starts, inside, strict=True) if isinstance(start, int))
+        return None if None in starts or not 0 <= column < step else column
+
+    def _load_turned(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
+        """A column of as many rows as there are lanes, out of a block of their columns."""
+        k, step = ix.k, offset.step
+        type = memory_type(self.shape.type, ix.lanes)
+        part = next(part for part in cut(step, type) if column in part)
+        first = self._place(k, ix.add(offset, part.start - column).start, type.bytes)
+        places = [k.gep(first, lane * step, type.bytes) for lane in range(ix.lanes)]
+        rows = [self._raw_load(k, place, type.with_lanes(len(part))) for place in places]
+        columns = [_in_lanes(k, rows)] if len(part) == 1 else columns_of_rows(k, rows)
+        return from_memory(k, columns[column - part.start], self.shape.type)
+
     def _load_strided(self, ix: Indexing, offset: Coordinate, mask: Value | None) -> Value:
         """Every second (third ...) element: whole vectors side by side, the last one ending with the last lane's
         element, and the lanes picked out of them."""
@@ -390,10 +423,17 @@ class Array:
         mask = mask if mask is not None else k.const(I1.with_lanes(ix.lanes), 1)
         start, distances = self._lane_places(ix, offset)
         self._fetch_picked(ix, offset, start)
+        has_instruction = k.module.has_gather and type.bits >= I32.bits
+        is_known = offset.vector is None and mask.constant == 1 and not has_instruction
+        count = 2 if element_type.is_complex else 1
         values = []
-        for part in range(2 if element_type.is_complex else 1):
+        for part in range(count):
             place = k.gep(start, part, type.bytes)
-            raw = k.gather(place, distances, type, mask, alias=self.alias, element_bytes=1)
+            if is_known:  # LLVM would work out all places in a vector, and take them out of it
+                places = [k.gep(place, lane * offset.step * count, type.bytes) for lane in range(ix.lanes)]
+                raw = _in_lanes(k, [self._raw_load(k, lane, type.element) for lane in places])
+            else:
+                raw = k.gather(place, distances, type, mask, alias=self.alias, element_bytes=1)
             values.append(from_memory(k, raw, element_type))
         return values[0] if len(values) == 1 else Pair(values[0], values[1])
 
@@ -436,3 +476,11 @@ def zero_element(k: KernelBuilder, shape: Shape, lanes: int) -> Element:
     type = register_type(shape.type, lanes)
     zero = k.const(type, 0.0 if type.is_float else 0)
     return Pair(zero, zero) if shape.type.is_complex else zero
+
+
+def _in_lanes(k: KernelBuilder, scalars: Sequence[Value]) -> Value:
+    """A vector of so many scalars."""
+    vector = k.const(scalars[0].type.with_lanes(len(scalars)), 0)
+    for lane, scalar in enumerate(scalars):
+        vector = k.insert(vector, scalar, lane)
+    return vector

@@ -1,5 +1,5 @@
 """Transposing blocks that lie in vector registers: square ones, and those with fewer columns than a vector has lanes,
-of which rows of a piece take the fewest instructions.
+of which rows of a piece take the fewest instructions. Blocks with any number of columns are cut into such ones.
 
 In square ones, lanes are exchanged within pieces of 128 bits first, and then these pieces as a whole: processors do
 either in a cycle, but take several to bring any lane anywhere.
@@ -53,17 +53,37 @@ def row_piece(type: IRType) -> IRType:
     return type.with_lanes(min(type.lanes, _PIECE_BITS // type.element.bits))
 
 
-def columns_of_pieces(k: KernelBuilder, pieces: Sequence[Value]) -> list[Value]:
-    """The columns of a block of as many rows as a vector has lanes, each of them one piece."""
-    size = pieces[0].type.lanes
-    return _transposed_in_pieces(k, [_concatenated(k, pieces[row::size]) for row in range(size)], size)
+def columns_of_rows(k: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
+    """The columns of a block whose rows are a piece or longer, a power of two of lanes; there are no fewer rows."""
+    size = rows[0].type.lanes
+    if size == row_piece(rows[0].type).lanes:
+        return _transposed_in_pieces(k, [_concatenated(k, rows[row::size]) for row in range(size)], size)
+    squares = [transposed(k, rows[first : first + size]) for first in range(0, len(rows), size)]
+    return [_concatenated(k, column) for column in zip(*squares, strict=True)]
 
 
-def pieces_of_columns(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
-    """The inverse of `columns_of_pieces`: one piece for each lane."""
+def rows_of_columns(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
+    """The inverse of `columns_of_rows`: one row for each lane."""
     size, lanes = len(columns), columns[0].type.lanes
-    rows = _transposed_in_pieces(k, columns, size)
-    return [k.shuffle(row, None, range(first, first + size)) for first in range(0, lanes, size) for row in rows]
+    if size == row_piece(columns[0].type).lanes:
+        rows = _transposed_in_pieces(k, columns, size)
+        return [k.shuffle(row, None, range(first, first + size)) for first in range(0, lanes, size) for row in rows]
+    parts = [range(first, first + size) for first in range(0, lanes, size)]
+    return [row for part in parts for row in transposed(k, [k.shuffle(column, None, part) for column in columns])]
+
+
+def cut(count: int, type: IRType) -> list[range]:
+    """Which columns of so many make blocks that are turned over, if as many rows are in the lanes of a vector of that
+    type. Those at the end may overlap others, but one that is left stays alone; of very few columns there are none."""
+    least, at, parts = row_piece(type).lanes, 0, []
+    most = min(type.lanes, 1 << count.bit_length() - 1)
+    while at < count and least <= most:
+        left = count - at
+        size = min(most, max(least, 1 << (left - 1).bit_length())) if left > 1 else 1
+        at = min(at, count - size)
+        parts.append(range(at, at + size))
+        at += size
+    return parts
 
 
 def _concatenated(k: KernelBuilder, vectors: Sequence[Value]) -> Value:

@@ -55,7 +55,9 @@ def test_heavy_programs(element_type: str, count: int) -> None:
     check_text(text)
 
 
-@pytest.mark.parametrize("dims", [(1024, 2, 3), (1501, 3, 3), (9, 131, 3, 3), (700, 2, 1, 3), (31, 3, 2, 3)], ids=str)
+@pytest.mark.parametrize(
+    "dims", [(1024, 2, 3), (1501, 3, 3), (9, 131, 3, 3), (700, 2, 1, 3), (31, 3, 2, 3), (301, 5, 3)], ids=str
+)
 @pytest.mark.parametrize("element_type", ["f32", "f64", "s32"])
 def test_matrices(element_type: str, dims: tuple[int, ...]) -> None:
     """Of so few rows that no vector goes along these, but one may along what is in front of them."""
@@ -71,7 +73,11 @@ def test_others_are_as_they_were(dims: tuple[int, ...]) -> None:
     check_text(scaled("f32", dims))
 
 
-@pytest.mark.parametrize("dims", [(STREAMED_BYTES // 12 // 64 * 64 + 64, 3), (683, 2048, 3)], ids=str)
+@pytest.mark.parametrize(
+    "dims",
+    [(STREAMED_BYTES // 12 // 64 * 64 + 64, 3), (683, 2048, 3), (STREAMED_BYTES // 36 // 64 * 64 + 64, 3, 3)],
+    ids=str,
+)
 def test_results_past_the_caches(dims: tuple[int, ...]) -> None:
     check_text(scaled("f32", dims))
 

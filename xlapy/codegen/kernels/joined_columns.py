@@ -1,6 +1,7 @@
 """Several values of each lane that come to lie side by side, as colours do: columns of the last dimension.
 
-As many vectors as there are columns hold whole rows, so each vector of the result is picked out of them.
+As many vectors as there are columns hold whole rows, so each vector of the result is picked out of them. Of many
+columns that takes too long, and LLVM longer still: these are turned over, and stored row by row.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from dataclasses import replace
 
 from xlapy.codegen.arrays import REGISTER_BYTES, Array
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I32, Value
-from xlapy.codegen.register_transpose import joined
+from xlapy.codegen.ir import I32, KernelBuilder, Value
+from xlapy.codegen.register_transpose import cut, joined, rows_of_columns
 from xlapy.codegen.registers import Element, memory_type, to_memory
 from xlapy.hlo.shape import Shape
 
+LEAST_TURNED = 4  # columns, of which each vector of the result would be picked out of as many
 MOST_BYTES = 32  # of a vector that is picked out of others, where not any lanes are picked from two in one go
 
 
@@ -26,6 +28,12 @@ def store_columns(ix: Indexing, output: Array, shape: Shape, index: Index, value
     width = memory_type(output.shape.type).bytes
     start = k.gep(k.gep(output.pointer, k.mul(place.start, count), width), output.displacement)
     columns = [k.splat(_in_memory(ix, output, value), ix.lanes) for value in values]
+    if ix.lanes > 1 and count >= LEAST_TURNED and cut(count, columns[0].type):
+        if placement is None:
+            _store_rows(k, start, columns, output.alias)
+        else:
+            _stream_rows(k, start, columns, placement.is_off)
+        return
     vectors = columns if ix.lanes == 1 else _joined(ix, columns, width)
     size = vectors[0].type.lanes * width
 
@@ -38,6 +46,31 @@ def store_columns(ix: Indexing, output: Array, shape: Shape, index: Index, value
         store(None)
     else:
         k.if_else(placement.is_off, lambda: store(None), lambda: store(size), likely=False)
+
+
+def _store_rows(k: KernelBuilder, start: Value, columns: Sequence[Value], alias: str | None) -> None:
+    """Writes the rows of the columns, one behind the other, in parts."""
+    type, count = columns[0].type, len(columns)
+    for part in cut(count, type):
+        block = columns[part.start : part.stop]
+        rows = (
+            [k.extract(block[0], lane) for lane in range(type.lanes)] if len(part) == 1 else rows_of_columns(k, block)
+        )
+        for number, row in enumerate(rows):
+            k.store(k.gep(start, number * count + part.start, type.bytes), row, alias=alias)
+
+
+def _stream_rows(k: KernelBuilder, start: Value, columns: Sequence[Value], is_off: Value) -> None:
+    """The same past the caches, which whole vectors are put together for in the stack frame, unless the place
+    `is_off`."""
+    type = columns[0].type
+    size = type.bytes * type.lanes
+    room = k.alloca(type, len(columns), align=size)
+    _store_rows(k, k.select(is_off, start, room), columns, None)
+    with k.if_(k.not_(is_off)), k.loop(0, len(columns)) as loop:
+        k.store(
+            k.gep(start, loop.index, size), k.load(k.gep(room, loop.index, size), type), align=size, nontemporal=True
+        )
 
 
 def _in_memory(ix: Indexing, output: Array, value: Element) -> Value:

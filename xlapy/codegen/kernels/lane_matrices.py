@@ -13,11 +13,11 @@ from functools import partial
 from xlapy.codegen.ir import IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.register_transpose import (
-    columns_of_pieces,
+    columns_of_rows,
     dealt,
     joined,
-    pieces_of_columns,
     row_piece,
+    rows_of_columns,
     transposed,
 )
 from xlapy.codegen.registers import Element, from_parts, parts_of
@@ -70,7 +70,7 @@ class LaneMatrices(Record):
 
         def read_block(number: Value, lines: Sequence[Value], vectors: Value) -> None:
             k.prefetch(k.gep(behind, number, self._vector_bytes), piece.lanes * self._vector_bytes)
-            self._store_run(k, vectors, columns_of_pieces(k, [k.load(line, piece) for line in lines]))
+            self._store_run(k, vectors, columns_of_rows(k, [k.load(line, piece) for line in lines]))
 
         self._for_blocks(k, source, piece.lanes, read_block)
 
@@ -99,7 +99,7 @@ class LaneMatrices(Record):
         size = row_piece(self.type).lanes
 
         def write_block(_number: Value, lines: Sequence[Value], vectors: Value) -> None:
-            _store(k, lines, pieces_of_columns(k, self._load_run(k, vectors, size)))
+            _store(k, lines, rows_of_columns(k, self._load_run(k, vectors, size)))
 
         self._for_blocks(k, target, size, write_block)
 
