@@ -2,7 +2,8 @@
 
     f32[4,16,2,16,8] concatenate(reshape(x), reshape(y)), dimensions={2}        from f32[4,16,16,8] x and y
 
-are two pieces, each of 4 * 16 runs of 16 * 8 elements that go to every second such place.
+are two pieces, each of 4 * 16 runs of 16 * 8 elements that go to every second such place. Parts of what is joined are
+made of parts of some of what it is made of, as borders are that mirror what they surround.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def moved_runs(root: Instruction, is_input: Callable[[Instruction], bool], most:
     if not is_row_major(root) or not root.shape.is_static or not root.shape.size:
         return None
     try:
-        pieces = [*islice(_pieces(root, root.shape.strides(), 0, is_input), most + 1)]
+        whole = _Part(0, root.shape.strides(), tuple(map(range, root.shape.dims)))
+        pieces = [*islice(_pieces(root, whole, is_input), most + 1)]
     except _NoRuns:
         return None
     return pieces if len(pieces) <= most else None
@@ -66,20 +68,74 @@ class _NoRuns(Exception):
     """Elements are computed, or go where no strides lead."""
 
 
-def _pieces(value: Instruction, strides: Dims, start: int, is_input: Callable[[Instruction], bool]) -> Iterator[Piece]:
-    """The pieces of a value whose elements go to multiples of these strides in the result."""
+class _Part(Record):
+    """Which elements of a value are wanted, by their places in each dimension, and where in the result they go: the
+    first one, and strides."""
+
+    start: int
+    strides: Dims
+    places: tuple[range, ...]
+
+    def of_operand(self, dim: int, first: int, size: int) -> _Part | None:
+        """What comes from an operand of that size, which begins at a place of a joined dimension; None for nothing."""
+        own = self.places[dim]
+        begin, end = _numbers_inside(own, range(first, first + size))
+        if begin >= end:
+            return None
+        places = own[begin:end]
+        moved = range(places.start - first, places.stop - first, places.step)
+        start = self.start + begin * self.strides[dim]
+        return _Part(start, self.strides, (*self.places[:dim], moved, *self.places[dim + 1 :]))
+
+
+def _numbers_inside(places: range, stretch: range) -> tuple[int, int]:
+    """From which one on, and up to which one, places lie within a stretch."""
+    if places.step < 0:
+        begin, end = _numbers_inside(places[::-1], stretch)
+        return len(places) - end, len(places) - begin
+    begin, end = (-((places.start - edge) // places.step) for edge in (stretch.start, stretch.stop))
+    return max(begin, 0), min(end, len(places))
+
+
+def _pieces(value: Instruction, part: _Part, is_input: Callable[[Instruction], bool]) -> Iterator[Piece]:
+    """The pieces of a part of a value."""
+    dims = value.shape.dims
     if value.opcode == "concatenate" and not is_input(value):
         dim = value.attributes["dimension"]
         sizes = [operand.shape.dims[dim] for operand in value.operands]
         for operand, first in zip(value.operands, accumulate(sizes, initial=0), strict=False):
-            if operand.shape.size:
-                yield from _pieces(operand, strides, start + first * strides[dim], is_input)
-    elif value.opcode == "reshape" and not is_input(value):
+            own = part.of_operand(dim, first, operand.shape.dims[dim]) if operand.shape.size else None
+            if own is not None:
+                yield from _pieces(operand, own, is_input)
+    elif value.opcode == "reshape" and not is_input(value) and part.places == tuple(map(range, dims)):
         operand = value.operands[0]
-        yield from _pieces(operand, _reshaped(strides, value.shape, operand.shape), start, is_input)
+        strides = _reshaped(part.strides, value.shape, operand.shape)
+        yield from _pieces(operand, _Part(part.start, strides, tuple(map(range, operand.shape.dims))), is_input)
+    elif value.opcode in ("slice", "reverse") and not is_input(value):
+        places = _places_in_operand(value, part.places)
+        yield from _pieces(value.operands[0], _Part(part.start, part.strides, places), is_input)
     else:
-        source, source_start, source_strides = _view(value, is_input)
-        yield _piece(source, (source_start, start), value.shape.dims, source_strides, strides)
+        source, start, strides = _view(value, is_input)
+        start += sum(own.start * stride for own, stride in zip(part.places, strides, strict=True))
+        steps = [own.step * stride for own, stride in zip(part.places, strides, strict=True)]
+        yield _piece(source, (start, part.start), tuple(map(len, part.places)), steps, part.strides)
+
+
+def _places_in_operand(value: Instruction, places: Sequence[range]) -> tuple[range, ...]:
+    """Where elements of a slice or of what is turned round come from."""
+    if value.opcode == "slice":
+        limits = [range(part.start, part.limit, part.stride) for part in value.attributes["dimensions"]]
+    else:
+        turned = value.attributes["dimensions"]
+        sizes = [range(size) for size in value.shape.dims]
+        limits = [size[::-1] if dim in turned else size for dim, size in enumerate(sizes)]
+    return tuple(_chosen(limit, own) for limit, own in zip(limits, places, strict=True))
+
+
+def _chosen(of: range, places: range) -> range:
+    """The elements of a range at places of it."""
+    first, step = of[places.start], of.step * places.step
+    return range(first, first + step * len(places), step)
 
 
 def _view(value: Instruction, is_input: Callable[[Instruction], bool]) -> tuple[Instruction, int, Dims]:

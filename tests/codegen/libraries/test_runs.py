@@ -37,6 +37,15 @@ PROGRAMS = {
         ROOT t = f32[7,400,16] transpose(x), dimensions={1,0,2}""",
     "turned rows of so many runs that no number divides": """x = f32[257,9,16] parameter(0)
         ROOT t = f32[9,257,16] transpose(x), dimensions={1,0,2}""",
+    "mirrored borders": """x = f32[3,20,30,3] parameter(0)
+        a = f32[3,4,30,3] slice(x), slice={[0:3], [1:5], [0:30], [0:3]} b = f32[3,4,30,3] reverse(a), dimensions={1}
+        c = f32[3,24,30,3] concatenate(b, x), dimensions={1}
+        d = f32[3,24,2,3] slice(c), slice={[0:3], [0:24], [27:29], [0:3]} e = f32[3,24,2,3] reverse(d), dimensions={2}
+        ROOT r = f32[3,24,32,3] concatenate(c, e), dimensions={2}""",
+    "every third row of what is joined and turned round": """x = f32[7,40] parameter(0) y = f32[9,40] parameter(1)
+        c = f32[16,40] concatenate(x, y), dimensions={0} r = f32[16,40] reverse(c), dimensions={0}
+        s = f32[5,40] slice(r), slice={[1:15:3], [0:40]} t = f32[8,40] slice(r), slice={[0:15:2], [0:40]}
+        ROOT z = f32[29,40] concatenate(s, t, c), dimensions={0}""",
     "long rows": """x = f32[3,20000] parameter(0) y = f32[3,20000] parameter(1)
         ROOT c = f32[3,40000] concatenate(x, y), dimensions={1}""",
 }
@@ -60,6 +69,36 @@ def test_short_runs_and_small_arrays_have_kernels(columns: int, rows: int, is_ca
     text = f"""ENTRY e {{ x = f32[{rows},64] parameter(0)
         ROOT s = f32[{rows},{columns}] slice(x), slice={{[0:{rows}], [0:{columns}]}} }}"""
     assert ("copy_runs" in xlapy.compile(text).llvm_ir()) == is_called
+
+
+@pytest.mark.parametrize("lengths", [(1, 2, 3), (4, 5, 7), (8, 9, 15), (16, 17, 31), (32, 33, 63)], ids=str)
+def test_some_runs_may_be_short(lengths: tuple[int, ...]) -> None:
+    """Those of less than a line are copied by words of every length."""
+    parts = ["x = u8[40,200] parameter(0)"]
+    parts += [f"y{n} = u8[40,{n}] parameter({at})" for at, n in enumerate(lengths, start=1)]
+    names = ", ".join(["x", *(f"y{n}" for n in lengths)])
+    joined = f"ROOT c = u8[40,{200 + sum(lengths)}] concatenate({names}), dimensions={{1}}"
+    text = f"ENTRY e {{ {' '.join([*parts, joined])} }}"
+    compiled = xlapy.compile(text)
+    assert "copy_runs_by_pieces" in compiled.llvm_ir()
+    check_moves(text, compiled)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """x = f32[64,200] parameter(0) a = f32[64,20] slice(x), slice={[0:64], [9:29]}
+        b = f32[64,20] reverse(a), dimensions={1} ROOT c = f32[64,220] concatenate(b, x), dimensions={1}""",
+        """x = f32[64,20] parameter(0) y = f32[64,15] parameter(1) z = f32[64,6] parameter(2)
+        ROOT c = f32[64,41] concatenate(x, y, z), dimensions={1}""",
+    ],
+    ids=["lonely elements", "mostly short runs"],
+)
+def test_other_short_runs_have_kernels(text: str) -> None:
+    text = f"ENTRY e {{ {text} }}"
+    compiled = xlapy.compile(text)
+    assert "copy_runs" not in compiled.llvm_ir()
+    check_moves(text, compiled)
 
 
 def test_what_comes_next_is_fetched_where_the_rows_between_are_left_out() -> None:
@@ -124,6 +163,16 @@ def test_pieces() -> None:
     assert {piece.levels for piece in pieces} == {(Level(24, 96, 384), Level(6, 16, 32))}
     assert {piece.run for piece in pieces} == {16}
     assert moved_runs(root, lambda value: value.opcode == "parameter", 3) is None
+
+
+def test_pieces_of_parts_of_what_is_joined() -> None:
+    root = parse(f"ENTRY e {{ {PROGRAMS['every third row of what is joined and turned round']} }}").entry.root
+    pieces = moved_runs(root, lambda value: value.opcode == "parameter", 8)
+    assert pieces is not None
+    rows = [piece.levels[0] if piece.levels else Level(1, 0, 0) for piece in pieces]
+    starts = [(piece.source.name, piece.source_start // 40) for piece in pieces]
+    assert starts == [("x", 5), ("y", 7), ("x", 5), ("y", 8), ("x", 0), ("y", 0)]
+    assert rows[:4] == [Level(2, -120, 40), Level(3, -120, 40), Level(3, -80, 40), Level(5, -80, 40)]
 
 
 def test_what_is_computed_is_not_moved() -> None:

@@ -3,6 +3,7 @@ other arrays, all in one call.
 
     copy_runs(table, begin, end)                    one row after the other
     copy_runs_side_by_side(table, begin, end)       some rows together
+    copy_runs_by_pieces(table, begin, end)          one piece after the other, of which some may have short runs
 
 A unit is a row of runs that lie one step apart, or one of each piece (`hlo/moved_runs.py`), if all have as many: what
 is interleaved in the result is written together. If the rows beside a row come from closer together than its runs do,
@@ -12,11 +13,13 @@ many pieces there are, and `PIECE` for each, in bytes where they are distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
-from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.ir import I8, I16, I32, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import streamed_bytes
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, TASK_BYTES
 from xlapy.codegen.libraries import Library, LibraryCall
@@ -39,12 +42,18 @@ is that of rows side by side.)"""
 LEAST_RUN_BYTES = 64
 """Of shorter ones it matters that nobody knows how long they are."""
 
+MOST_SHORT = 2
+"""What part of an array may be made of shorter ones nevertheless, as borders are: an inverse."""
+
+LEAST_BYTES_PER_SHORT_RUN = 16
+"""Of an array that has some: each takes a nanosecond or two."""
+
 LEAST_BYTES = 1 << 11
 LEAST_ROW_BYTES, MOST_ROW_BYTES = 1 << 10, TASK_BYTES // 8
 MOST_UNIT_BYTES = TASK_BYTES // 2
 MOST_PIECES = 32
 
-_BY_ROWS, _SIDE_BY_SIDE = "copy_runs", "copy_runs_side_by_side"
+_BY_ROWS, _SIDE_BY_SIDE, _BY_PIECES = "copy_runs", "copy_runs_side_by_side", "copy_runs_by_pieces"
 _NUMBERS_PLACE, _FIRST_PLACE = 0, 3  # in the table of a library call
 _FIRST_PIECE = 2  # among the numbers
 
@@ -61,31 +70,48 @@ def call_of_runs(
 ) -> RunsCall | None:
     """How the library makes `root` of operands, if it does."""
     size = root.shape.bytes if root.shape.is_array else 0
-    if not LEAST_BYTES <= size < streamed_bytes(target):
+    if size < LEAST_BYTES:
         return None
     pieces = moved_runs(root, is_input, MOST_PIECES)
     if pieces is None:
         return None
     width = size // root.shape.size
+    has_short = any(piece.run * width < LEAST_RUN_BYTES for piece in pieces)
+    if not (_are_few_short(pieces, width, size) if has_short else size < streamed_bytes(target)):
+        return None
     found = [_levels(piece, width, is_small=size <= target.l1_bytes) for piece in pieces]
     counts = [levels.units for levels in filter(None, found)]
     are_equal = len({*counts}) == 1
     numbers, first = [_FIRST_PLACE + len(operands), len(pieces)], 0
     for piece, levels in zip(pieces, found, strict=True):
-        if levels is None or piece.run * width < LEAST_RUN_BYTES or piece.source not in operands:
+        if levels is None or piece.source not in operands:
             return None
-        outer, inner, row = levels.outer, levels.inner, levels.row
+        outer, inner, row, run = levels.outer, levels.inner, levels.row, piece.run * width
         end = first + levels.units
         place = _FIRST_PLACE + operands.index(piece.source)
-        numbers += [first, end, place, piece.source_start * width, piece.result_start * width, piece.run * width]
+        numbers += [first, end, place, piece.source_start * width, piece.result_start * width, run]
         numbers += [row.count, row.source_step, row.result_step]
         numbers += [levels.blocks, inner.source_step, inner.result_step, outer.source_step, outer.result_step]
-        numbers += [_ahead(piece.run * width, inner if row.count == 1 else row), levels.rows, inner.count - levels.rows]
+        numbers += [_ahead(run, inner if row.count == 1 else row), levels.rows, inner.count - levels.rows]
         first = 0 if are_equal else end
     units = counts[0] if are_equal else sum(counts)
     is_shared_out = units * TASK_BYTES >= size or size < PARALLEL_BYTES
-    name = _BY_ROWS if all(levels.rows == 1 for levels in filter(None, found)) else _SIDE_BY_SIDE
+    are_beside = any(levels.rows > 1 for levels in filter(None, found))
+    if are_beside and has_short:
+        return None
+    name = _SIDE_BY_SIDE if are_beside else _BY_ROWS if are_equal and not has_short else _BY_PIECES
     return RunsCall(LibraryCall("runs", name, tuple(numbers)), units) if is_shared_out else None
+
+
+def _are_few_short(pieces: Sequence[Piece], width: int, size: int) -> bool:
+    """Whether the runs that are short are a small part of an array, and no lonely elements, which others load by
+    vectors; but those that are whole arrays come one behind the other."""
+    short = [piece for piece in pieces if piece.run * width < LEAST_RUN_BYTES]
+    if any(piece.run == 1 and piece.levels and piece.levels[-1].source_step != 1 for piece in short):
+        return False
+    counts = [math.prod(level.count for level in piece.levels) for piece in short]
+    short_bytes = width * sum(count * piece.run for count, piece in zip(counts, short, strict=True))
+    return MOST_SHORT * short_bytes <= size and LEAST_BYTES_PER_SHORT_RUN * sum(counts) <= size
 
 
 class _Levels(Record):
@@ -121,7 +147,7 @@ def _levels(piece: Piece, width: int, *, is_small: bool) -> _Levels | None:
     if len(levels) > 3:
         return None
     *digits, row = levels
-    near = None if is_small else near_runs(run, row, digits)
+    near = None if is_small or run < LEAST_RUN_BYTES else near_runs(run, row, digits)
     if near is None:
         return _Levels(digits[0], digits[1], row, 1)
     place, rows = near
@@ -147,15 +173,20 @@ def emit_runs(target: Target) -> Module:
     module = Module.of(target)
     attributes = f"nounwind {target.function_attributes}".rstrip()
     parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-    for name, copy in ((_BY_ROWS, _copy_row), (_SIDE_BY_SIDE, _copy_rows)):
+    for name, copy in (
+        (_BY_ROWS, partial(_copy_units, copy=_copy_row)),
+        (_SIDE_BY_SIDE, partial(_copy_units, copy=_copy_rows)),
+        (_BY_PIECES, _copy_pieces),
+    ):
         with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
-            _copy_units(k, copy)
+            copy(k)
     return module
 
 
-RUN_LIBRARIES = {"runs": Library("runs", (_BY_ROWS, _SIDE_BY_SIDE), emit_runs)}
+RUN_LIBRARIES = {"runs": Library("runs", (_BY_ROWS, _SIDE_BY_SIDE, _BY_PIECES), emit_runs)}
 
 _Copy = Callable[[KernelBuilder, dict[str, Value], Value, Value], None]
+_CopyRun = Callable[[KernelBuilder, dict[str, Value], Value, Value], None]
 
 
 def _copy_units(k: KernelBuilder, copy: _Copy) -> None:
@@ -169,6 +200,68 @@ def _copy_units(k: KernelBuilder, copy: _Copy) -> None:
         with k.if_(k.and_(k.compare("le", first, units.index), k.compare("lt", units.index, end))):
             piece = {name: _number(k, facts, number) for number, name in enumerate(PIECE)}
             copy(k, piece, k.sub(units.index, first), goal)
+
+
+def _copy_pieces(k: KernelBuilder) -> None:
+    """Copies a range of units, all that are of one piece before those of another: how long its runs are is looked at
+    once."""
+    numbers = _pointer(k, _NUMBERS_PLACE)
+    goal = _pointer(k, _number(k, numbers, 0))
+    count = _number(k, numbers, 1)
+    with k.loop(0, count) as pieces:
+        facts = k.gep(numbers, k.add(k.mul(pieces.index, len(PIECE)), _FIRST_PIECE), I64.bytes)
+        piece = {name: _number(k, facts, number) for number, name in enumerate(PIECE)}
+        copies: list[tuple[int, _CopyRun]] = [(LEAST_RUN_BYTES, _copy_run)]
+        for word in _WORDS:
+            copies += [(_size(word) + 1, partial(_copy_words, word)), (_size(word), partial(_copy_word, word))]
+        _choose(k, piece["run"], [(least, partial(_copy_units_of, k, piece, goal, copy)) for least, copy in copies])
+
+
+def _choose(k: KernelBuilder, size: Value, choices: Sequence[tuple[int, Callable[[], None]]]) -> None:
+    """Runs the first one of which a size is no less than it must be; the last one of any size."""
+    (least, chosen), *others = choices
+    if others:
+        k.if_else(k.compare("ge", size, least), chosen, partial(_choose, k, size, others))
+    else:
+        chosen()
+
+
+def _copy_units_of(k: KernelBuilder, piece: dict[str, Value], goal: Value, copy_run: _CopyRun) -> None:
+    """Copies those of a range of units that are of a piece."""
+    first, end, count = piece["first_unit"], piece["end_unit"], piece["count"]
+    begin = k.sub(k.smax(k.parameters["begin"], first), first)
+    end = k.sub(k.smin(k.parameters["end"], end), first)
+    places = k.gep(_pointer(k, piece["place"]), piece["source_start"]), k.gep(goal, piece["result_start"])
+    with (
+        k.if_(k.compare("lt", begin, end)),
+        k.loop(k.udiv(begin, count), k.udiv(k.add(end, k.sub(count, 1)), count)) as outer,
+    ):
+        before = k.mul(outer.index, count)
+        outside = _moved(k, piece, places, outer.index, "outer_")
+        with k.loop(k.smax(k.sub(begin, before), 0), k.smin(k.sub(end, before), count)) as inner:
+            starts = _moved(k, piece, outside, inner.index, "inner_")
+            with k.loop(0, piece["runs"]) as runs:
+                copy_run(k, piece, *_moved(k, piece, starts, runs.index, ""))
+
+
+def _copy_words(word: IRType, k: KernelBuilder, piece: dict[str, Value], own: Value, to: Value) -> None:
+    """Copies a run of which two words may overlap."""
+    last = k.sub(piece["run"], _size(word))
+    words = [k.load(place, word, 1) for place in (own, k.gep(own, last))]
+    for place, value in zip((to, k.gep(to, last)), words, strict=True):
+        k.store(place, value, 1)
+
+
+def _copy_word(word: IRType, k: KernelBuilder, piece: dict[str, Value], own: Value, to: Value) -> None:
+    """Copies a run that is one word."""
+    k.store(to, k.load(own, word, 1), 1)
+
+
+def _size(word: IRType) -> int:
+    return word.bytes * word.lanes
+
+
+_WORDS = (I8.with_lanes(32), I8.with_lanes(16), I64, I32, I16, I8)
 
 
 def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value) -> None:
