@@ -14,6 +14,7 @@ from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
+from xlapy.codegen.libraries.matrices import matrix_library
 from xlapy.codegen.libraries.rare_functions import RARE_LIBRARIES
 from xlapy.codegen.libraries.runs import RUN_LIBRARIES
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
@@ -29,7 +30,7 @@ class _Catalogue(dict[str, Library]):
     """Finds also those libraries of which there are too many to list."""
 
     def __missing__(self, name: str) -> Library:
-        found = direct_library(name)
+        found = direct_library(name) or matrix_library(name)
         if found is None:
             raise KeyError(name)
         return found

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
-from xlapy.codegen.kernels.eigh import emit_eigh
-from xlapy.codegen.kernels.factors import plan_factors
-from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
-from xlapy.codegen.kernels.lu import emit_lu
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
-from xlapy.codegen.kernels.reflections import emit_householder_product, emit_qr_decomposition
-from xlapy.codegen.kernels.rotations import plan_rotations
-from xlapy.codegen.kernels.svd import emit_svd
+from xlapy.codegen.kernels.matrices import MATRIX_OPS, work_on_matrices
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.codegen.libraries.depthwise_gradient import call_of_depthwise_gradient
 from xlapy.codegen.libraries.depthwise_planes import call_of_depthwise_planes
 from xlapy.codegen.libraries.depthwise_planes_gradient import call_of_depthwise_planes_gradient
 from xlapy.codegen.libraries.direct import call_of_direct
+from xlapy.codegen.libraries.matrices import call_on_matrices
 from xlapy.codegen.libraries.short_product import call_of_short_product
 from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.hlo.graph import Instruction
@@ -72,53 +67,15 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
     return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
-@KERNELS.register("cholesky")
-def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_triangle(instruction, situation.target)
-
-    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_cholesky(k, instruction, plan, arrays[0], outputs[0], begin, end, in_place=situation.in_place)
-
-    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
-
-
-_BY_ROTATIONS: Mapping[str, Callable[..., None]] = {"eigh": emit_eigh, "svd": emit_svd}
-_FACTORING = {"householder-product": emit_householder_product, "lu": emit_lu, "qr-decomposition": emit_qr_decomposition}
-
-
-@KERNELS.register(*_BY_ROTATIONS)
-def _rotations(instruction: Instruction, situation: Situation) -> Kernel:
-    plan, emit = plan_rotations(instruction, situation.target), _BY_ROTATIONS[instruction.opcode]
-
-    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit(k, plan, arrays[0], outputs, begin, end, **instruction.attributes)
-
+@KERNELS.register(*MATRIX_OPS)
+def _of_matrices(instruction: Instruction, situation: Situation) -> Kernel:
+    work = work_on_matrices(instruction, situation.target, in_place=situation.in_place)
+    call = call_on_matrices(instruction, work, in_place=situation.in_place)
     return Kernel(
-        plan.units,
-        plan.bytes_per_unit,
-        body,
-        own_bytes=plan.scratch_bytes,
-        least_units=plan.least_units,
-        listens=plan.takes_long,
+        work.units,
+        work.bytes_per_unit,
+        call or work.body,
+        own_bytes=work.scratch_bytes,
+        least_units=work.least_units,
+        listens=work.takes_long,
     )
-
-
-@KERNELS.register(*_FACTORING)
-def _factors(instruction: Instruction, situation: Situation) -> Kernel:
-    plan, emit = plan_factors(instruction, situation.target), _FACTORING[instruction.opcode]
-
-    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit(k, plan, arrays, outputs, begin, end, in_place=situation.in_place)
-
-    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units, listens=plan.takes_long)
-
-
-@KERNELS.register("triangular-solve")
-def _triangular_solve(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_triangle(instruction, situation.target)
-
-    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        a, b = arrays
-        emit_triangular_solve(k, instruction, plan, a, b, outputs[0], begin, end, in_place=situation.in_place)
-
-    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)

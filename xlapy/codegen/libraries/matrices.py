@@ -1,0 +1,119 @@
+"""Factors of small matrices, and solutions of their systems.
+
+    eigh.f32.3x3.1.full        eigenvectors and values of 3 by 3 matrices, of which whole vectors are there
+    triangular-solve.f64.4x4_4x2.1100.ragged
+
+A machine compiles the kernel that programs have for such once for each size, as geometry and physics have few. A
+function is named by the op, the type, the sizes of matrices in the operands, the attributes, and the way they come
+(`WAYS`). How many matrices there are is all that it need not know.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module
+from xlapy.codegen.kernels.factors import MOST_ACROSS
+from xlapy.codegen.kernels.matrices import MATRIX_OPS, MatrixWork, work_on_matrices
+from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.registers import register_type
+from xlapy.codegen.target import Target
+from xlapy.hlo import element_types as et
+from xlapy.hlo.attributes import Transpose
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.ops import OPS
+from xlapy.hlo.shape import Shape
+
+WAYS = ("full", "ragged", "single")
+"""Vectors of matrices that are all full, one of which is not, or matrices one by one."""
+
+_IN_PLACE = ".in_place"
+_VECTORS = 8  # of matrices in the plan of a library, in which their number has no part
+_FIRST_ARRAY = 3  # in the table of a library call
+
+_CHOICES: Mapping[str, tuple[Any, ...]] = {"transpose_a": tuple(Transpose)}
+_BOOLEAN = (False, True)
+
+
+def call_on_matrices(instruction: Instruction, work: MatrixWork, *, in_place: bool) -> LibraryCall | None:
+    """How a library does the work of an instruction, if it does."""
+    batch = instruction.operands[0].shape.dims[:-2]
+    arrays = [*(operand.shape for operand in instruction.operands), *instruction.shape.leaves()]
+    if work.scratch_bytes or work.takes_long or work.streaming or not work.units or not all(map(_is_plain, arrays)):
+        return None
+    sizes = [operand.shape.dims[len(batch) :] for operand in instruction.operands]
+    if any(size > MOST_ACROSS for own in sizes for size in own):
+        return None
+    way = "single" if not work.across else "ragged" if math.prod(batch) % work.lanes else "full"
+    attributes = instruction.attributes
+    numbers = (_choices(name).index(attributes[name]) for name in instruction.spec.attributes)
+    name = ".".join(
+        (
+            instruction.opcode,
+            instruction.operands[0].shape.type.name,
+            "_".join("x".join(map(str, own)) for own in sizes),
+            "".join(map(str, numbers)),
+            way + _IN_PLACE * in_place,
+        )
+    )
+    return LibraryCall(name, name, (math.prod(batch),))
+
+
+def _is_plain(shape: Shape) -> bool:
+    return shape.layout is None or shape.layout.is_row_major
+
+
+def _choices(attribute: str) -> tuple[Any, ...]:
+    return _CHOICES.get(attribute, _BOOLEAN)
+
+
+def matrix_library(name: str) -> Library | None:
+    """The library of that name, if it is one of these. There are thousands, of which a program calls a few."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else Library(name, (name,), partial(_emit, found), reduces_strength=False)
+
+
+_NAME = re.compile(
+    rf"(?P<op>{'|'.join(MATRIX_OPS)})\.(?P<type>\w+)\.(?P<sizes>[\dx_]+)\.(?P<attributes>\d*)\.(?P<way>{'|'.join(WAYS)})"
+    rf"(?P<in_place>{re.escape(_IN_PLACE)})?"
+)
+
+
+def _emit(found: re.Match[str], target: Target) -> Module:
+    instruction, in_place = _instruction(found, target), found["in_place"] is not None
+    work = work_on_matrices(instruction, target, in_place=in_place)
+    module, attributes = Module.of(target), f"nounwind {target.function_attributes}".rstrip()
+    parameters = [("table", PTR), ("begin", I64), ("end", I64)]
+    with KernelBuilder(
+        module, found[0], parameters, None, attributes=attributes, joins_offsets=True, hoists_addresses=True
+    ) as k:
+        arrays = []
+        operands, results = [operand.shape for operand in instruction.operands], [*instruction.shape.leaves()]
+        for number, shape in enumerate((*operands, *results)):
+            pointer = k.load(k.gep(k.parameters["table"], _FIRST_ARRAY + number, PTR.bytes), PTR, hoistable=True)
+            is_result = number >= len(operands)
+            alias = None if in_place else f"a{number}" if is_result else "operands"
+            arrays.append(Array(pointer, shape, alias, read_only=not (is_result or in_place)))
+        begin, end = k.parameters["begin"], k.parameters["end"]
+        work.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
+    return module
+
+
+def _instruction(found: re.Match[str], target: Target) -> Instruction:
+    """One that the function does the work of."""
+    type = et.element_type_named(found["type"])
+    lanes = target.lanes(register_type(type).bits)
+    batch = {"full": _VECTORS * lanes, "ragged": _VECTORS * lanes + 1, "single": 1}[found["way"]]
+    computation = Computation("matrices")
+    operands = []
+    for number, sizes in enumerate(found["sizes"].split("_")):
+        shape = Shape.array(type, (batch, *map(int, sizes.split("x"))))
+        operands.append(computation.add("parameter", shape=shape, number=number))
+    names = OPS[found["op"]].attributes
+    chosen = {name: _choices(name)[int(digit)] for name, digit in zip(names, found["attributes"], strict=True)}
+    return computation.add(found["op"], operands, **chosen)
