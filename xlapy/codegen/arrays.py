@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -77,6 +77,9 @@ class Array:
     displacement: int = 0  # bytes from `pointer` to the first element
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
     following: Value | None = None  # bytes to what is fetched less far besides, as it will be loaded much later
+    blocks: dict[str, list[Value]] | None = field(default=None, compare=False)
+    """Columns of rows that were turned over since somebody last stored, by where the first row is, for arrays that are
+    not read-only."""
 
     @property
     def _is_row_major(self) -> bool:
@@ -337,7 +340,8 @@ class Array:
         """The column that the lanes read of as many rows, which have any number of dimensions, if blocks of rows are
         turned over. Whoever reads another column loads the same."""
         type, step, coordinates = memory_type(self.shape.type, ix.lanes), offset.step, index.coordinates
-        if offset.vector is not None or coordinates is None or not self.read_only or self.shape.type.is_complex:
+        are_shared = self.read_only or self.blocks is not None
+        if offset.vector is not None or coordinates is None or not are_shared or self.shape.type.is_complex:
             return None
         least = MOST_STRIDE + 1 if ix.k.module.has_permute else MOST_STRIDE
         if not (self._is_row_major and least <= step <= MOST_TURNED and cut(step, type)):
@@ -356,9 +360,13 @@ class Array:
         type = memory_type(self.shape.type, ix.lanes)
         part = next(part for part in cut(step, type) if column in part)
         first = self._place(k, ix.add(offset, part.start - column).start, type.bytes)
-        places = [k.gep(first, lane * step, type.bytes) for lane in range(ix.lanes)]
-        rows = [self._raw_load(k, place, type.with_lanes(len(part))) for place in places]
-        columns = [_in_lanes(k, rows)] if len(part) == 1 else columns_of_rows(k, rows)
+        columns = None if self.blocks is None else self.blocks.get(first.text)
+        if columns is None:
+            places = [k.gep(first, lane * step, type.bytes) for lane in range(ix.lanes)]
+            rows = [self._raw_load(k, place, type.with_lanes(len(part))) for place in places]
+            columns = [_in_lanes(k, rows)] if len(part) == 1 else columns_of_rows(k, rows)
+        if self.blocks is not None:
+            self.blocks[first.text] = columns
         return from_memory(k, columns[column - part.start], self.shape.type)
 
     def _load_strided(self, ix: Indexing, offset: Coordinate, mask: Value | None) -> Value:

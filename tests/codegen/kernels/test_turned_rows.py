@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import xlapy
@@ -66,3 +67,18 @@ def test_what_is_cut() -> None:
     assert cut(13, F32.with_lanes(8)) == [range(8), range(5, 13)]
     assert cut(5, I64.with_lanes(4)) == [range(4), range(4, 5)]
     assert cut(9, I8.with_lanes(32)) == []
+
+
+def test_blocks_are_turned_over_once_where_results_overwrite_operands() -> None:
+    text = """ENTRY e { x = f32[301,3,3] parameter(0) v = f32[301,3] parameter(1)
+        t = f32[301,3,3] transpose(x), dimensions={0,2,1} c = f32[301,3,3] cholesky(t), lower=true
+        b = f32[301,3,3] broadcast(v), dimensions={0,2} ROOT m = f32[301,3,3] multiply(c, b) }"""
+    compiled = xlapy.compile(text)
+    _, _, code = compiled.llvm_ir().rpartition("define ")
+    rows = f"load <{min(LANES, 8)} x float>"
+    assert "fusion" in code
+    assert 0 < code.count(rows) < 2 * LANES
+    generator = np.random.default_rng(3)
+    x = generator.standard_normal((301, 3, 3)).astype(np.float32) + 4 * np.eye(3, dtype=np.float32)
+    x, v = x @ x.transpose(0, 2, 1), generator.standard_normal((301, 3)).astype(np.float32)
+    np.testing.assert_allclose(compiled(x, v), xlapy.evaluate(text, x, v), rtol=1e-4, atol=1e-5)

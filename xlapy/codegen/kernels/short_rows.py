@@ -193,7 +193,8 @@ def _step(
         known = {**row, plan.along: ix.along_lanes(position)._replace(bounds=bounds)}
         first = tuple(known.get(dim, ix.constant(0)) for dim in range(plan.along + 1))
         indices = [Index(dims, (*first, *(_column(ix, number) for number in place))) for place in places]
-        values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots for index in indices])
+        known_arrays = {instruction: replace(array, blocks={}) for instruction, array in arrays.items()}
+        values = ElementGraph(ix, known_arrays).values([(root, index) for root in plan.roots for index in indices])
         for number, output in enumerate(outputs):
             own = values[number * len(places) : (number + 1) * len(places)]
             store_columns(ix, output, of_rows, Index(of_rows.dims, first), own)
