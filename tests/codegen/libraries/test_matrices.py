@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.kernels.matrices import work_on_matrices
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.libraries.matrices import matrix_library
+from xlapy.codegen.libraries.matrices import call_on_matrices, matrix_library
 from xlapy.codegen.target import host_target
 
 LANES = host_target().lanes(32)
@@ -78,6 +79,19 @@ def test_large_matrices_have_kernels() -> None:
 def test_a_result_may_be_where_the_operand_is() -> None:
     code = check(text_of("cholesky", 3 * LANES + 1))
     assert "@cholesky.f32.3x3.1.ragged.in_place" in code
+
+
+def test_large_results_bypass_the_caches() -> None:
+    root = xlapy.hlo.parse(text_of("triangular-solve", 1 << 28)).entry.root
+    work = work_on_matrices(root, host_target(), in_place=False)
+    call = call_on_matrices(root, work, in_place=False)
+    assert call is not None
+    assert call.library.endswith(".full.past_caches")
+    fences = [
+        LIBRARIES[name].emit(host_target()).text().count("fence")
+        for name in (call.library, call.library.removesuffix(".past_caches"))
+    ]
+    assert fences[0] > fences[1] == 0
 
 
 def test_names() -> None:

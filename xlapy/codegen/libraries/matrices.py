@@ -32,8 +32,8 @@ from xlapy.hlo.shape import Shape
 WAYS = ("full", "ragged", "single")
 """Vectors of matrices that are all full, one of which is not, or matrices one by one."""
 
-_IN_PLACE = ".in_place"
-_VECTORS = 8  # of matrices in the plan of a library, in which their number has no part
+_IN_PLACE, _PAST_CACHES = ".in_place", ".past_caches"
+_VECTORS, _MANY_VECTORS = 8, 1 << 30  # of matrices in the plan of a library, and of one whose results no cache holds
 _FIRST_ARRAY = 3  # in the table of a library call
 
 _CHOICES: Mapping[str, tuple[Any, ...]] = {"transpose_a": tuple(Transpose)}
@@ -44,7 +44,7 @@ def call_on_matrices(instruction: Instruction, work: MatrixWork, *, in_place: bo
     """How a library does the work of an instruction, if it does."""
     batch = instruction.operands[0].shape.dims[:-2]
     arrays = [*(operand.shape for operand in instruction.operands), *instruction.shape.leaves()]
-    if work.scratch_bytes or work.takes_long or work.streaming or not work.units or not all(map(_is_plain, arrays)):
+    if work.scratch_bytes or work.takes_long or not work.units or not all(map(_is_plain, arrays)):
         return None
     sizes = [operand.shape.dims[len(batch) :] for operand in instruction.operands]
     if any(size > MOST_ACROSS for own in sizes for size in own):
@@ -58,7 +58,7 @@ def call_on_matrices(instruction: Instruction, work: MatrixWork, *, in_place: bo
             instruction.operands[0].shape.type.name,
             "_".join("x".join(map(str, own)) for own in sizes),
             "".join(map(str, numbers)),
-            way + _IN_PLACE * in_place,
+            way + _IN_PLACE * in_place + _PAST_CACHES * work.streaming,
         )
     )
     return LibraryCall(name, name, (math.prod(batch),))
@@ -80,7 +80,7 @@ def matrix_library(name: str) -> Library | None:
 
 _NAME = re.compile(
     rf"(?P<op>{'|'.join(MATRIX_OPS)})\.(?P<type>\w+)\.(?P<sizes>[\dx_]+)\.(?P<attributes>\d*)\.(?P<way>{'|'.join(WAYS)})"
-    rf"(?P<in_place>{re.escape(_IN_PLACE)})?"
+    rf"(?P<in_place>{re.escape(_IN_PLACE)})?(?P<past_caches>{re.escape(_PAST_CACHES)})?"
 )
 
 
@@ -108,7 +108,8 @@ def _instruction(found: re.Match[str], target: Target) -> Instruction:
     """One that the function does the work of."""
     type = et.element_type_named(found["type"])
     lanes = target.lanes(register_type(type).bits)
-    batch = {"full": _VECTORS * lanes, "ragged": _VECTORS * lanes + 1, "single": 1}[found["way"]]
+    full = lanes * (_MANY_VECTORS if found["past_caches"] else _VECTORS)
+    batch = {"full": full, "ragged": full + 1, "single": 1}[found["way"]]
     computation = Computation("matrices")
     operands = []
     for number, sizes in enumerate(found["sizes"].split("_")):
