@@ -95,7 +95,7 @@ def _emit(found: re.Match[str], target: Target) -> Module:
         arrays = []
         operands, results = [operand.shape for operand in instruction.operands], [*instruction.shape.leaves()]
         for number, shape in enumerate((*operands, *results)):
-            pointer = k.load(k.gep(k.parameters["table"], _FIRST_ARRAY + number, PTR.bytes), PTR, hoistable=True)
+            pointer = k.load(k.gep(k.parameters["table"], _FIRST_ARRAY + number, PTR.bytes), PTR)
             is_result = number >= len(operands)
             alias = None if in_place else f"a{number}" if is_result else "operands"
             arrays.append(Array(pointer, shape, alias, read_only=not (is_result or in_place)))
