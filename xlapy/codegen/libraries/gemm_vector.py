@@ -58,7 +58,8 @@ _LONG_VECTOR = 64
 _FORESEEN_ROWS_OF_B = 4
 """Read side by side where vectors are shorter: the processor foresees them, and asking takes longer. Twice as many for
 a single row of C (Zen 3, one core: 1 by 4096 by 1024 0.8 of the time of two with asking, 2 by 4096 by 1024 0.65, 4 by
-1024 by 1024 0.7)."""
+1024 by 1024 0.7). Not for several rows where those of B are widened, or complex, which takes registers (bf16, 4 by 1024
+by 1024: 1.2, c64, 2 by 1024 by 1024: 1.2)."""
 
 DOT_COLUMNS = 4
 DOT_PARAMETERS = [
@@ -173,6 +174,7 @@ class _StreamEmitter:
         self._partial = _PartialVectors(k, target, shape)
         self._vectors_of_line = max(1, CACHE_LINE // (shape.lanes * kind.element.bytes))
         self._rows = rows
+        self._registers = shape.registers
         self._groups = self._groups_of_steps(kind, target, shape)
 
     def _groups_of_steps(self, kind: GemmType, target: Target, shape: TileShape) -> list[_Group]:
@@ -180,9 +182,10 @@ class _StreamEmitter:
         what they are multiplied with: sums of four rows come and go half as often (4 by 1024 by 1024, AVX2: 0.5 of the
         time). From memory there are more, for it takes no longer then to add them up."""
         reals = self._rows * kind.parts
-        if has_short_vectors(kind, shape):
-            most = _FORESEEN_ROWS_OF_B * (2 if reals == 1 else 1)
-            return [_Group(rows) for rows in (most, 2, 1)]
+        if has_short_vectors(kind, shape) and not target.asks_ahead:
+            are_read = reals <= 2 or (kind.is_packed_in_memory and kind.parts == 1)
+            many = [_Group(_FORESEEN_ROWS_OF_B * (2 if reals == 1 else 1))] if are_read else []
+            return [*many, _Group(2, NEAR, None if many else FAR), _Group(1)]
         has_two = shape.registers >= 2 * reals + reals + 2  # factors, sums, and the rows of B themselves
         usual = min(max(1 + has_two, shape.registers // 4 // reals), _MOST_ROWS_OF_B)
         foresees = reals == 1 and kind.is_packed_in_memory and target.l1_bytes > _LESSER_L1_BYTES
@@ -223,13 +226,16 @@ class _StreamEmitter:
         k, lanes, columns = self._k, self._vector.lanes, self._k.parameters["columns"]
         factors = [[self._factors(row, step, is_half) for step in steps] for row in range(self._rows)]
         whole, lines = k.and_(columns, -lanes), k.and_(columns, -lanes * self._vectors_of_line)
+        are_in_registers = self._rows * len(steps) * self._kind.parts <= self._registers // 2
+        together = 1 if are_in_registers else self._vectors_of_line
 
         def vectors(*, fetches: bool) -> None:
             with k.loop(0, lines, lanes * self._vectors_of_line) as line:
                 if fetches:
                     self._fetch_later(steps, line.index)
                 columns_of_line = [k.add(line.index, number * lanes) for number in range(self._vectors_of_line)]
-                self._add_vectors(factors, steps, columns_of_line, None, is_half)
+                for first in range(0, self._vectors_of_line, together):
+                    self._add_vectors(factors, steps, columns_of_line[first : first + together], None, is_half)
             with k.loop(lines, whole, lanes) as column:
                 self._add_vectors(factors, steps, [column.index], None, is_half)
 
@@ -285,7 +291,8 @@ class _StreamEmitter:
         count: Value | None,
         is_half: bool,
     ) -> None:
-        """Some vectors of each row of C, row by row: where registers do not suffice, factors come from the stack."""
+        """Some vectors of each row of C, row by row. Where registers do not suffice, factors come from the stack, once
+        for all of these."""
         k = self._k
         pieces = [[self._pieces(step, column, count, is_half) for step in steps] for column in columns]
         for row, of_row in enumerate(factors):
