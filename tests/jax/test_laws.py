@@ -154,7 +154,7 @@ PROGRAMS = {
     "gradient of triples": Program(
         jax.grad(lambda x: (x[::3] * x[1::3] * x[2::3]).sum()),
         (np.ones((6, 4), np.float32),),
-        "add-several-interleaved",
+        "add-stretched",
     ),
     "shades of grey": Program(
         lambda image, weights: (image.astype(np.float32) @ weights).astype(np.uint8),

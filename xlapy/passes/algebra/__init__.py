@@ -19,6 +19,7 @@ from xlapy.passes.algebra import (
     scatters,
     selections,
     shapes,
+    stretched,
     windows,
 )
 
@@ -41,5 +42,6 @@ __all__ = [
     "scatters",
     "selections",
     "shapes",
+    "stretched",
     "windows",
 ]

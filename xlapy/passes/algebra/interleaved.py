@@ -33,7 +33,7 @@ def add_interleaved(
     sums = [new.add(part, new.repeated(number, part.shape.dims)) for part, number in ((x, t), (y, s))]
     if p[dim].low:
         sums.reverse()
-    return _in_turns(sums[0], sums[1], dim)
+    return in_turns(sums, dim)
 
 
 @LAWS.law(P.or_(P.pad(x, s, dimensions=p), P.pad(y, t, dimensions=q)))
@@ -44,43 +44,7 @@ def or_interleaved(
     dim = _interleaved_dim(p, q)
     if dim is None or number_of(s) != 0 or number_of(t) != 0 or not _are_all_elements(root, x, y, dim):
         return None
-    return _in_turns(y, x, dim) if p[dim].low else _in_turns(x, y, dim)
-
-
-@LAWS.law(P.add(x, P.pad(y, P.number(0), dimensions=p)))
-def add_several_interleaved(root: Instruction, p: Paddings) -> Value | None:
-    """pad(x, 0) + pad(y, 0) + pad(z, 0), where each has its elements in gaps of the others -> x, y and z side by side
-
-    A sum of -0 and 0 is 0."""
-    stretched = [dim for dim, part in enumerate(p) if part.interior > 1]
-    parts = _parts_of_sum(root, stretched[0], p[stretched[0]].interior + 1) if len(stretched) == 1 else None
-    if parts is None:
-        return None
-    return _side_by_side([new.add(part, new.number(0, like=part)) for part in parts], stretched[0])
-
-
-def _parts_of_sum(root: Instruction, dim: int, count: int) -> list[Instruction] | None:
-    """The arrays that are padded with zeros between their elements and added, in the order in which theirs follow each
-    other along a dimension; None if these are not all elements of the sum."""
-    if count > MOST_INTERLEAVED:
-        return None
-    parts: dict[int, Instruction] = {}
-    pending = [root]
-    while pending:
-        term = pending.pop()
-        if term.opcode == "add" and (term is root or term.sole_user is not None):
-            pending.extend(term.operands)
-            continue
-        if term.opcode != "pad" or number_of(term.operands[1]) != 0:
-            return None
-        paddings: Paddings = term.attributes["dimensions"]
-        edge = paddings[dim]
-        is_plain = all(part == UNPADDED for other, part in enumerate(paddings) if other != dim)
-        fills_gaps = edge.interior == edge.low + edge.high == count - 1 and 0 <= edge.low < count
-        if not is_plain or not fills_gaps or edge.low in parts or not term.operands[0].shape.size:
-            return None
-        parts[edge.low] = term.operands[0]
-    return [parts[low] for low in range(count)] if len(parts) == count else None
+    return in_turns([y, x] if p[dim].low else [x, y], dim)
 
 
 def _interleaved_dim(p: Paddings, q: Paddings) -> int | None:
@@ -99,13 +63,12 @@ def _are_all_elements(root: Instruction, x: Instruction, y: Instruction, dim: in
     return x.shape.dims[dim] + y.shape.dims[dim] == root.shape.dims[dim]
 
 
-def _in_turns(first: Value, second: Value, dim: int) -> Value:
-    """The elements of both in turns along a dimension; what is left over of the first comes behind."""
-    size = second.shape.dims[dim]
-    if first.shape.dims[dim] == size:
-        return _side_by_side([first, second], dim)
-    pairs = _side_by_side([_part(first, dim, 0, size), second], dim)
-    return new.op("concatenate", [pairs, _part(first, dim, size, size + 1)], dimension=dim)
+def in_turns(parts: Sequence[Value], dim: int) -> Value:
+    """The elements of arrays in turns along a dimension; what is left over of the first ones comes behind."""
+    size = parts[-1].shape.dims[dim]
+    rounds = _side_by_side([_part(part, dim, 0, size) for part in parts], dim)
+    rest = [_part(part, dim, size, size + 1) for part in parts if part.shape.dims[dim] > size]
+    return new.op("concatenate", [rounds, *rest], dimension=dim) if rest else rounds
 
 
 def _side_by_side(parts: Sequence[Value], dim: int) -> Value:
@@ -117,6 +80,8 @@ def _side_by_side(parts: Sequence[Value], dim: int) -> Value:
 
 
 def _part(whole: Value, dim: int, start: int, limit: int) -> Value:
+    if (start, limit) == (0, whole.shape.dims[dim]):
+        return whole
     taken = [SliceDimension(0, size) for size in whole.shape.dims]
     taken[dim] = SliceDimension(start, limit)
     return new.slice(whole, dimensions=(*taken,))
