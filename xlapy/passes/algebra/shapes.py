@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import joins_columns
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.hlo.reshape_groups import Group, reshape_groups
@@ -46,9 +47,15 @@ def reshape_to_same(root: Instruction, x: Instruction) -> Value | None:
 
 
 @LAWS.law(P.reshape(P.reshape(x)))
-def merge_reshapes(root: Instruction, x: Instruction) -> Value:
-    """reshape(reshape(x)) -> reshape(x)"""
-    return new.reshaped(x, root.shape.dims)
+def merge_reshapes(root: Instruction, x: Instruction) -> Value | None:
+    """reshape(reshape(x)) -> reshape(x), unless the outer one makes a column of what is joined"""
+    return new.reshaped(x, root.shape.dims) if not _makes_column(root) else None
+
+
+def _makes_column(reshape: Instruction) -> bool:
+    """Whatever it is made of has an index for each row: a kernel that joins columns computes it so."""
+    dims = reshape.shape.dims
+    return dims[-1:] == (1,) and dims[:-1] == reshape.operands[0].shape.dims and any(map(joins_columns, reshape.users))
 
 
 @LAWS.law(P.transpose(x, permutation=p))
