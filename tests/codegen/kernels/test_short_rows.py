@@ -7,7 +7,7 @@ import pytest
 import xlapy
 from tests.support.native import check_text
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
-from xlapy.codegen.kernels.short_rows import plan_short_rows
+from xlapy.codegen.kernels.short_rows import LEAST_CHOOSING, plan_short_rows
 from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
@@ -107,6 +107,25 @@ def test_padded_joined_and_turned_rows() -> None:
         ROOT p = f32[42,70,3] pad(a, zero), padding=1_1x2_3x0_0
       }"""
     assert is_planned(text)
+    check_text(text)
+
+
+@pytest.mark.parametrize("rows", [31, 43, 129])
+def test_columns_of_few_rows_that_are_made_apart(rows: int) -> None:
+    """A loop over elements would choose among all columns for each, so vectors of rows pay where there are few."""
+    text = f"""HloModule m
+      ENTRY main {{
+        x = f32[{rows},3] parameter(0)
+        a = f32[{rows},1] slice(x), slice={{[0:{rows}], [0:1]}}
+        b = f32[{rows},1] slice(x), slice={{[0:{rows}], [1:2]}}
+        d = f32[{rows},1] slice(x), slice={{[0:{rows}], [2:3]}}
+        p = f32[{rows},1] multiply(a, b)
+        q = f32[{rows},1] subtract(b, d)
+        s = f32[{rows},1] divide(d, a)
+        c = f32[{rows},3] concatenate(p, q, s), dimensions={{1}}
+        ROOT r = f32[{rows},3] add(x, c)
+      }}"""
+    assert is_planned(text) == (rows * 3 >= LEAST_CHOOSING)
     check_text(text)
 
 

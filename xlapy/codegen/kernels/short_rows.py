@@ -32,11 +32,12 @@ from xlapy.codegen.kernels.strip import stored_past_caches, strip
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, joins_columns, region_functions
+from xlapy.hlo.kernel_plan import MOST_COLUMNS, is_row_major, region_functions
 from xlapy.hlo.shape import Dims, Shape
 from xlapy_runtime.records import Record
 
 LEAST_ELEMENTS = 2048  # for which a loop in other dimensions is worth its code
+LEAST_CHOOSING = 128  # the same, if the loop would choose among arrays for each of its elements
 LEAST_LANES = 4
 MOST_INSTRUCTIONS = 128  # that are written down for each element of a row
 HEAVY = 24  # instructions, with which half a vector costs more
@@ -67,7 +68,10 @@ def plan_short_rows(
     shape, instructions = roots[0].shape, between(roots, inputs)
     dims = shape.dims
     along = _dimension_of_vectors(dims)
-    if along is None or not 2 <= dims[-1] <= MOST_COLUMNS or shape.size < LEAST_ELEMENTS:
+    if along is None or not 2 <= dims[-1] <= MOST_COLUMNS:
+        return None
+    chooses = any(_joins_columns(instruction) for instruction in instructions if not inputs(instruction))
+    if shape.size < (LEAST_CHOOSING if chooses else LEAST_ELEMENTS):
         return None
     count = math.prod(dims[along + 1 :])
     if any(root.shape.type.is_complex or not is_row_major(root) for root in roots):
@@ -78,7 +82,6 @@ def plan_short_rows(
         return None
     is_wide = all(root.shape.type.bits >= 32 for root in roots)
     is_heavy = len(instructions) >= HEAVY and is_wide
-    chooses = any(joins_columns(instruction) for instruction in instructions if not inputs(instruction))
     if dims[-1] == power_of_two_below(dims[-1]) and not (is_heavy or chooses):
         return None
     if count > dims[-1] and not (is_wide or chooses):
@@ -91,6 +94,16 @@ def plan_short_rows(
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     streaming = not dims[along] % lanes and is_streamed(roots, lanes, target)
     return ShortRowsPlan(tuple(roots), shape, along, outer, lanes, units, total // units, streaming)
+
+
+def _joins_columns(instruction: Instruction) -> bool:
+    """Its rows are short, and each element is of another array, which a loop over elements would choose one by one."""
+    if instruction.opcode != "concatenate":
+        return False
+    dims = instruction.shape.dims
+    return (
+        instruction.attributes["dimension"] == len(dims) - 1 and len(instruction.operands) == dims[-1] <= MOST_COLUMNS
+    )
 
 
 def _dimension_of_vectors(dims: Dims) -> int | None:
