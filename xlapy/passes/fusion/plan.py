@@ -36,7 +36,7 @@ from xlapy.hlo.kernel_plan import (
 from xlapy.hlo.leaves import is_renaming, moves_nothing
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Record, pinned
-from xlapy.passes.fusion.cost import Use, fused_cost, operation_cost, stored_cost
+from xlapy.passes.fusion.cost import DIVISION, Use, fused_cost, operation_cost, stored_cost
 
 IDENTITY = 0
 MAX_MAPS = 4  # index maps of one member: codegen computes it once for each
@@ -120,11 +120,14 @@ class Group:
     def evaluations(self, producer: Instruction, needed: frozenset[int]) -> int:
         """How many elements of `producer` the kernel computes. One that is the same along the fastest dimension, as the
         place of a row that is gathered is, is computed before the loop over that dimension; by a fold of columns, which
-        takes few of them together, for each few."""
-        shared = self._shared_points(producer)
-        if self.kind is FusionKind.INPUT and producer not in self.roots and _folds_columns(self.root):
+        takes few of them together, for each few. What is slow takes as long by itself as for all lanes of a vector."""
+        shared, points = self._shared_points(producer), self.domain * len(needed)
+        if self.kind is FusionKind.INPUT and producer not in self.roots and (columns := _columns_folded(self.root)):
+            together = min(columns, COLUMNS_TOGETHER)
+            if 1 < together <= shared and operation_cost(producer) >= DIVISION:
+                return points * LANES // together
             shared = min(shared, COLUMNS_TOGETHER)
-        return self.domain * len(needed) // shared
+        return points // shared
 
     def _shared_points(self, producer: Instruction) -> int:
         if self.updates_in_place or producer in self.roots:
@@ -186,16 +189,19 @@ def picking_cost(source: Instruction) -> float:
 
 MOST_FOLLOWED = 64
 
+LANES = 8  # of 32 bits, as of the vectors that costs were measured with
+
 COLUMNS_TOGETHER = 64
 """That a fold holds in registers: about as many, of any type."""
 
 
-def _folds_columns(root: Instruction) -> bool:
+def _columns_folded(root: Instruction) -> int:
+    """How many columns lie side by side, if it is columns that are folded."""
     if root.opcode != "reduce":
-        return False
+        return 0
     source = root.operands[0].shape
     fastest = next((dim for dim in source.minor_to_major if source.dims[dim] > 1), None)
-    return fastest is not None and fastest not in root.attributes["dimensions"]
+    return source.dims[fastest] if fastest is not None and fastest not in root.attributes["dimensions"] else 0
 
 
 def _is_joined_for_itself(columns: Instruction) -> bool:
@@ -212,7 +218,7 @@ def _puts_in_line(user: Instruction, columns: Instruction) -> bool:
     return user.opcode == "reshape" and user.shape.dims[-1:] != columns.shape.dims[-1:]
 
 
-LEAST_JOINED = 4096  # elements
+LEAST_JOINED = 256  # elements
 
 
 def _storage(instruction: Instruction) -> Instruction:
