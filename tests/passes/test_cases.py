@@ -40,6 +40,7 @@ from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.reshaped_folds import ReshapedFolds
+from xlapy.passes.running_folds import RunningFolds
 from xlapy.passes.scan_batching import ScanBatching
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
@@ -78,6 +79,7 @@ PASSES: list[type[Pass]] = [
     PaddedSelections,
     ReshapedFolds,
     RowBlocking,
+    RunningFolds,
     RowFusion,
     ScanBatching,
     SiblingReduces,

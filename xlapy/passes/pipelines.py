@@ -43,6 +43,7 @@ from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.reshaped_folds import ReshapedFolds
 from xlapy.passes.rewrite import AlgebraicSimplification, LawBook
+from xlapy.passes.running_folds import RunningFolds
 from xlapy.passes.scan_batching import ScanBatching
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
@@ -67,6 +68,8 @@ ORDER = (
     Order(FlattenCallGraph, RangeFolding, "what a counter counts is so for the one loop that runs the body"),
     Order(LoopUnrolling, LoopInvariantCodeMotion, "a loop that is gone has nothing to move out of"),
     Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
+    Order(AlgebraicSimplification, RunningFolds, "laws put what is between one another side by side"),
+    Order(RunningFolds, LayoutChoice, "what folds along a dimension decides which is the fastest"),
     Order(AlgebraicSimplification, ScanBatching, "laws bring slices to where they are read"),
     Order(ScanBatching, LoopInvariantCodeMotion, "one product for all steps is taken out of the loop"),
     Order(AlgebraicSimplification, ProductsAsFolds, "laws bring transposes and conversions to where they stay"),
@@ -181,6 +184,8 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                 Dce(),
             ),
         ),
+        RunningFolds(),
+        Dce(),
         ScanBatching(),
         ProductsAsFolds(),
         OuterProducts(),

@@ -116,10 +116,10 @@ class _Sum(Record):
         known = [(turn, run) for turn, run in enumerate(runs) if run is not None]
         size = self.root.shape.dims[self.dim]
         if len(known) == 1:
-            [(turn, run)] = known
-            low = turn + run.start * self.period
-            last = turn + (run.end - 1) * self.period
-            total = _with_zero(run.value) if run.owes_zero else run.value
+            [(first, only)] = known
+            low = first + only.start * self.period
+            last = first + (only.end - 1) * self.period
+            total = _with_zero(only.value) if only.owes_zero else only.value
             return _padded(total, self.dim, PaddingDimension(low, size - 1 - last, self.period - 1))
         parts: list[Value] = []
         for turn, run in enumerate(runs):
@@ -133,8 +133,8 @@ class _Sum(Record):
         if value.opcode == "pad":
             low = value.attributes["dimensions"][self.dim].low
             return _Run(low // self.period, value.operands[0], self.dim) if low % self.period == turn else None
-        left, right = (self.run_of(operand, turn) for operand in value.operands)
-        return left + right if left is not None and right is not None else left or right
+        runs = [run for operand in value.operands if (run := self.run_of(operand, turn)) is not None]
+        return runs[0] + runs[1] if len(runs) == 2 else runs[0] if runs else None
 
 
 def _terms(root: Instruction) -> list[Instruction]:
