@@ -156,6 +156,11 @@ PROGRAMS = {
         (np.linspace(0.5, 1.5, 26, dtype=np.float32).reshape(2, 13),),
         "add-stretched",
     ),
+    "gradient of pairs and of all": Program(
+        jax.grad(lambda x: (x[::2] * x[1::2]).sum() + (x**3).sum()),
+        (X,),
+        "add-stretched-first",
+    ),
     "gradient of triples": Program(
         jax.grad(lambda x: (x[::3] * x[1::3] * x[2::3]).sum()),
         (np.ones((6, 4), np.float32),),
