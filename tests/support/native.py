@@ -83,9 +83,11 @@ def check_moves(text: str, compiled: xlapy.Executable) -> None:
     parameters = parse(text).entry.parameters
     for first in (0, parameters[0].shape.type.bytes):
         arrays = [_behind_line(parameter.shape, first, number) for number, parameter in enumerate(parameters)]
-        expected = xlapy.evaluate(text, *arrays)
+        expected = flatten(xlapy.evaluate(text, *arrays))
         for threads in (1, 3):
-            np.testing.assert_array_equal(on_threads(compiled, threads)(*arrays), expected, f"{threads} threads")
+            found = flatten(on_threads(compiled, threads)(*arrays))
+            for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+                np.testing.assert_array_equal(one, other, f"result {number}, {threads} threads")
 
 
 def _behind_line(shape: Shape, first: int, number: int) -> np.ndarray[Any, Any]:

@@ -10,6 +10,7 @@ from xlapy.codegen.element_graph import between
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, follow_row_major_numbers, plan_loop
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.codegen.kernels.mapped_rows import emit_mapped_rows, plan_mapped_rows
 from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.repeated_rows import emit_repeated_rows, plan_repeated_rows
 from xlapy.codegen.kernels.row_order import rows_and_columns
@@ -49,13 +50,25 @@ def kernel_of_runs(root: Instruction, operands: Sequence[Instruction], situation
         return Kernel(call.units, 2 * root.shape.bytes // call.units, call.call)
     short = plan_short_runs(root, known.__contains__, situation.target)
     if short is None:
-        return None
+        return _kernel_of_mapped_rows(root, operands, situation)
     source, plan = short
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_short_runs(k, plan, dict(zip(operands, arrays, strict=True))[source], outputs[0], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+def _kernel_of_mapped_rows(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
+    """One that picks its rows from those of an operand."""
+    rows = plan_mapped_rows(root, frozenset(operands).__contains__, situation.target)
+    if rows is None:
+        return None
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_mapped_rows(k, rows, dict(zip(operands, arrays, strict=True)), outputs[0], begin, end)
+
+    return Kernel(rows.plan.units, rows.plan.bytes_per_unit, body)
 
 
 def columns_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:

@@ -1,0 +1,374 @@
+"""Rows of an array each of which is made of one row of another, all in the same way: images with borders that repeat or
+mirror what lies beside them, or are filled.
+
+    u8[4,106,106,3] from u8[4,100,100,3] with edges          2 1 0 | 0 1 2 3 4 ... 99 | 99 98 97
+
+`hlo/axis_maps.py` knows where each element of a row comes from. Long stretches of neighbours are copied as they lie.
+What is left is stored in whole vectors, which may reach into these stretches: the lanes of each are picked from a few
+vectors of the other array, so that no element is asked where it lies. Which row that is, and whether it is all filled,
+is found once for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import SCALAR, Coordinate, Indexing
+from xlapy.codegen.ir import I8, I16, I32, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import streamed_bytes
+from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, TASK_BYTES
+from xlapy.codegen.register_transpose import picked
+from xlapy.codegen.registers import parts_of, to_memory
+from xlapy.codegen.target import Target
+from xlapy.hlo.axis_maps import FILL, AxisMaps, Offsets, axis_maps, joined_offsets
+from xlapy.hlo.graph import Instruction
+from xlapy_runtime.records import Record
+
+LEAST_BYTES = 1 << 10  # of a result, for which loops of its own are worth their code
+LEAST_VECTOR, MOST_VECTOR = 8, 32  # bytes, any of which are picked in a few instructions
+STRETCH_VECTORS = 2  # that are copied as they lie by a loop
+MOST_STRETCHES, MOST_WINDOWS, MOST_LOADS, MOST_SEGMENTS = 4, 16, 3, 6  # for which there is code
+MOST_UNIT_BYTES = TASK_BYTES // 8  # of a unit of many rows
+WIDE_ELEMENTS = 4  # bytes, of which masked vectors also go past the caches
+WORDS = {word.bytes: word for word in (I64, I32, I16, I8)}
+
+
+class Window(Record):
+    """A vector of a row: where it goes, where vectors are loaded for it, both in bytes, and the (vector, lane) of each
+    lane. The vector behind those that are loaded is filled."""
+
+    place: int
+    loads: tuple[int, ...]
+    picks: tuple[tuple[int, int], ...]
+
+
+class Stretch(Record):
+    """Bytes of a row that are copied as they lie; those without a source are filled."""
+
+    place: int
+    source: int | None
+    size: int
+
+
+class Segment(Record):
+    """Positions up to `end` in a dimension, and where they lead: `start` and `step` times their number, in bytes. What
+    has no start is filled."""
+
+    end: int
+    start: int | None
+    step: int
+
+
+class MappedRowsPlan(Record):
+    """`dims` are those outside of a row, each in segments. A unit is a row, or all those along the last of them."""
+
+    vector: IRType
+    start: int
+    row_bytes: int
+    stretches: tuple[Stretch, ...]
+    windows: tuple[Window, ...]
+    dims: tuple[tuple[Segment, ...], ...]
+    has_inner: bool
+
+    @property
+    def vector_bytes(self) -> int:
+        return self.vector.bytes * self.vector.lanes
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        return tuple(segments[-1].end for segments in self.dims)
+
+    @property
+    def units(self) -> int:
+        return int(np.prod(self.counts[: len(self.dims) - self.has_inner], dtype=np.int64))
+
+    @property
+    def bytes_per_unit(self) -> int:
+        return 2 * self.row_bytes * (self.counts[-1] if self.has_inner else 1)
+
+
+class MappedRows(Record):
+    """A plan with the array it reads, and the number that fills its result."""
+
+    source: Instruction
+    fill: Instruction | None
+    plan: MappedRowsPlan
+
+
+def plan_mapped_rows(root: Instruction, is_input: Callable[[Instruction], bool], target: Target) -> MappedRows | None:
+    """How to make the rows of `root` so; None if nothing is padded or joined in it, or not in this way."""
+    if not root.shape.is_array or root.shape.bytes < LEAST_BYTES:
+        return None
+    if not any(each.opcode in ("pad", "concatenate") for each in between((root,), is_input) if not is_input(each)):
+        return None
+    width = root.shape.bytes // root.shape.size
+    if width >= WIDE_ELEMENTS and root.shape.bytes >= streamed_bytes(target):
+        return None
+    maps = axis_maps(root, is_input)
+    if maps is None:
+        return None
+    found = None
+    for first in reversed(range(root.shape.rank)):
+        row = joined_offsets(maps.offsets[first:])
+        if len(row) * width > PARALLEL_BYTES:
+            break
+        plan = _Rows(maps, first, row, width, target).plan()
+        found = plan or found
+        if plan is not None and plan.vector_bytes == min(MOST_VECTOR, target.vector_bytes):
+            break
+    return None if found is None else MappedRows(maps.source, maps.fill, found)
+
+
+class _Rows:
+    """The rows that the dimensions from `first` on make together."""
+
+    def __init__(self, maps: AxisMaps, first: int, row: Offsets, width: int, target: Target) -> None:
+        self._outer = [np.where(own == FILL, FILL, own * width) for own in maps.offsets[:first] if len(own) > 1]
+        alone = [int(own[0]) for own in maps.offsets[:first] if len(own) == 1]
+        self._is_filled = FILL in alone or bool((row == FILL).all()) or any((own == FILL).all() for own in self._outer)
+        self._start = 0 if self._is_filled else (maps.start + sum(alone)) * width
+        self._row = np.where(row == FILL, FILL, row * width)
+        self._width = width
+        self._source_bytes = maps.source.shape.bytes
+        self._target = target
+
+    def plan(self) -> MappedRowsPlan | None:
+        size = len(self._row) * self._width
+        if size < LEAST_VECTOR or self._is_filled:
+            return None
+        dims = [_segments(own) for own in self._outer]
+        if any(len(segments) > MOST_SEGMENTS for segments in dims):
+            return None
+        dims = _merged(dims)
+        word, row = self._words()
+        low, high = self._extent()
+        vector = min(MOST_VECTOR, self._target.vector_bytes, 1 << (min(size, high - low).bit_length() - 1))
+        if vector < max(LEAST_VECTOR, 2 * word.bytes):
+            return None
+        parts = _parts(row, word.bytes, vector, low, high)
+        if parts is None:
+            return None
+        type = word.with_lanes(vector // word.bytes)
+        rows = dims[-1][-1].end if dims else 1
+        has_inner = len(dims) > 1 and rows * size <= MOST_UNIT_BYTES
+        return MappedRowsPlan(type, self._start, size, *parts, tuple(map(tuple, dims)), has_inner)
+
+    def _words(self) -> tuple[IRType, Offsets]:
+        """The longest words that rows are made of, and where each of a row comes from."""
+        for size, word in WORDS.items():
+            if size <= self._width:
+                inside = np.arange(0, self._width, size)
+                return word, np.where(self._row[:, None] == FILL, FILL, self._row[:, None] + inside).reshape(-1)
+            count = size // self._width
+            if len(self._row) % count:
+                continue
+            words = self._row.reshape(-1, count)
+            starts = words[:, 0]
+            known = starts[starts != FILL]
+            inside = np.where(starts[:, None] == FILL, FILL, starts[:, None] + np.arange(count) * self._width)
+            if np.array_equal(words, inside) and not ((known - known[:1]) % size).any():
+                return word, starts
+        raise AssertionError("no element is narrower than a byte")
+
+    def _extent(self) -> tuple[int, int]:
+        """From where on, and up to where, there is memory of the source around what each row comes from."""
+        known = self._row[self._row != FILL]
+        ends = [(int(own[own != FILL].min()), int(own[own != FILL].max())) for own in self._outer]
+        first, last = (self._start + sum(end) for end in zip(*ends, strict=True)) if ends else (self._start,) * 2
+        return min(int(known.min()), -first), max(int(known.max()) + self._width, self._source_bytes - last)
+
+
+def _segments(offsets: Offsets) -> list[Segment]:
+    """The positions of a dimension in as few parts as have even steps."""
+    segments: list[Segment] = []
+    begin, count = 0, len(offsets)
+    filled = offsets == FILL
+    while begin < count and len(segments) <= MOST_SEGMENTS:
+        step = (
+            0 if begin + 1 == count or filled[begin] or filled[begin + 1] else int(offsets[begin + 1] - offsets[begin])
+        )
+        expected = FILL if filled[begin] else offsets[begin] + step * np.arange(count - begin)
+        other = np.flatnonzero(offsets[begin:] != expected)
+        end = begin + int(other[0]) if len(other) else count
+        start = None if filled[begin] else int(offsets[begin]) - step * begin
+        segments.append(Segment(end, start, step))
+        begin = end
+    return segments
+
+
+def _merged(dims: Sequence[list[Segment]]) -> list[list[Segment]]:
+    """The same with as few dimensions as can be counted through in one."""
+    merged: list[list[Segment]] = []
+    for segments in dims:
+        if merged and len(merged[-1]) == len(segments) == 1:
+            (outer,), (inner,) = merged[-1], segments
+            if outer.start is not None and inner.start is not None and outer.step == inner.step * inner.end:
+                merged[-1] = [Segment(outer.end * inner.end, outer.start + inner.start, inner.step)]
+                continue
+        merged.append(segments)
+    return merged
+
+
+def _parts(
+    row: Offsets, word: int, vector: int, low: int, high: int
+) -> tuple[tuple[Stretch, ...], tuple[Window, ...]] | None:
+    """What is copied of a row as it lies, and the vectors in which the rest is picked; None if that is too much."""
+    lanes, count = vector // word, len(row)
+    breaks = np.flatnonzero(~((np.diff(row) == word) | ((row[1:] == FILL) & (row[:-1] == FILL)))) + 1
+    ends = [0, *breaks.tolist(), count]
+    runs = [(b, e) for b, e in pairwise(ends) if e - b >= STRETCH_VECTORS * lanes]
+    if len(runs) > MOST_STRETCHES:
+        return None
+    is_left = np.ones(count, bool)
+    for begin, end in runs:
+        is_left[begin:end] = False
+    is_picked = np.zeros(count, bool)
+    windows: list[Window] = []
+    while is_left.any():
+        place = min(int(is_left.argmax()), count - lanes)
+        window = _window(row[place : place + lanes], place * word, word, vector, low, high)
+        if window is None or len(windows) == MOST_WINDOWS:
+            return None
+        windows.append(window)
+        is_left[place : place + lanes] = False
+        is_picked[place : place + lanes] = True
+    stretches = []
+    for begin, end in runs:
+        open = np.flatnonzero(~is_picked[begin:end])
+        if len(open):
+            first = begin + min(int(open[0]), end - begin - lanes)
+            last = max(begin + int(open[-1]) + 1, first + lanes)
+            source = None if row[first] == FILL else int(row[first])
+            stretches.append(Stretch(first * word, source, (last - first) * word))
+    return tuple(stretches), tuple(windows)
+
+
+def _window(sources: Offsets, place: int, word: int, vector: int, low: int, high: int) -> Window | None:
+    """How lanes that come from these places are picked; None if from too many vectors."""
+    loads: list[int] = []
+    rest = np.unique(sources[sources != FILL])
+    while len(rest):
+        first = int(rest[0])
+        at = first - -(-max(first + vector - high, 0) // word) * word
+        if at < low or len(loads) == MOST_LOADS:
+            return None
+        loads.append(at)
+        rest = rest[rest >= at + vector]
+
+    def pick(lane: int, source: int) -> tuple[int, int]:
+        if source == FILL:
+            return len(loads), lane
+        number = next(number for number, at in enumerate(loads) if at <= source < at + vector)
+        return number, (source - loads[number]) // word
+
+    return Window(place, tuple(loads), tuple(pick(*each) for each in enumerate(sources.tolist())))
+
+
+def emit_mapped_rows(
+    k: KernelBuilder, rows: MappedRows, arrays: dict[Instruction, Array], result: Array, begin: Value, end: Value
+) -> None:
+    """Writes units [begin, end)."""
+    plan = rows.plan
+    filled = None if rows.fill is None else _filled(k, rows.fill, arrays, plan.vector)
+    emitter = _RowEmitter(k, plan, arrays[rows.source], result, filled)
+    with k.loop(begin, end) as units:
+        if not plan.has_inner:
+            emitter.row(units.index)
+            return
+        first = k.mul(units.index, plan.counts[-1])
+        with k.loop(0, plan.counts[-1]) as inner:
+            emitter.row(k.add(first, inner.index), (units.index, inner.index))
+
+
+def _filled(k: KernelBuilder, fill: Instruction, arrays: dict[Instruction, Array], vector: IRType) -> Value:
+    """A vector of the number that fills."""
+    (element,) = ElementGraph(Indexing(k, 1), arrays).values([(fill, SCALAR)])
+    parts = [k.to_integer_bits(to_memory(k, part, fill.shape.type)) for part in parts_of(element)]
+    count = vector.bytes * vector.lanes // parts[0].type.bytes
+    whole = k.splat(parts[0], count)
+    for lane in range(1, count, 2) if len(parts) > 1 else ():
+        whole = k.insert(whole, parts[1], lane)
+    return k.bitcast(whole, vector)
+
+
+class _RowEmitter(Record):
+    """What the code of a row knows."""
+
+    k: KernelBuilder
+    plan: MappedRowsPlan
+    source: Array
+    result: Array
+    filled: Value | None
+
+    def row(self, number: Value, known: tuple[Value, Value] | None = None) -> None:
+        """Writes row `number`; `known` are the number of the last dimension, and that of the others."""
+        k, plan = self.k, self.plan
+        to = k.gep(k.gep(self.result.pointer, self.result.displacement), number, plan.row_bytes)
+        own, conditions = k.gep(self.source.pointer, self.source.displacement + plan.start), []
+        for segments, position in zip(plan.dims, self._positions(number, known), strict=True):
+            offset, is_filled = _led_to(k, segments, position)
+            own = k.gep(own, offset)
+            conditions += is_filled
+        if conditions:
+            k.if_else(reduce(k.or_, conditions), lambda: self._fill(to, plan.row_bytes), lambda: self._made(own, to))
+        else:
+            self._made(own, to)
+
+    def _positions(self, number: Value, known: tuple[Value, Value] | None) -> Iterator[Value]:
+        counts = self.plan.counts
+        if known is not None:
+            outer, inner = known
+            digits = Indexing(self.k, 1).delinearize(Coordinate(outer), counts[:-1])
+            yield from (digit.start for digit in digits)
+            yield inner
+        elif counts:
+            digits = Indexing(self.k, 1).delinearize(Coordinate(number), counts)
+            yield from (digit.start for digit in digits)
+
+    def _made(self, own: Value, to: Value) -> None:
+        k, vector = self.k, self.plan.vector
+        for window in self.plan.windows:
+            loaded = [k.load(k.gep(own, at), vector, 1, self.source.alias) for at in window.loads]
+            vectors = loaded if self.filled is None else [*loaded, self.filled]
+            k.store(k.gep(to, window.place), picked(k, vectors, window.picks), 1, self.result.alias)
+        for stretch in self.plan.stretches:
+            goal = k.gep(to, stretch.place)
+            if stretch.source is None:
+                self._fill(goal, stretch.size)
+            else:
+                self._copy(k.gep(own, stretch.source), goal, stretch.size)
+
+    def _copy(self, own: Value, to: Value, size: int) -> None:
+        """Copies some vectors at a time, of which the last ones overlap those before."""
+        k, width = self.k, self.plan.vector_bytes
+        vector = I8.with_lanes(2 * width if size >= 2 * width else width)
+        with k.loop(0, size, vector.lanes) as loop:
+            at = k.smin(loop.index, size - vector.lanes)
+            k.store(k.gep(to, at), k.load(k.gep(own, at), vector, 1, self.source.alias), 1, self.result.alias)
+
+    def _fill(self, to: Value, size: int) -> None:
+        k, width = self.k, self.plan.vector_bytes
+        assert self.filled is not None
+        with k.loop(0, size, width) as loop:
+            at = k.smin(loop.index, size - width)
+            k.store(k.gep(to, at), self.filled, 1, self.result.alias)
+
+
+def _led_to(k: KernelBuilder, segments: Sequence[Segment], position: Value) -> tuple[Value, list[Value]]:
+    """Where a position in a dimension leads, and whether it is filled, if it may be."""
+    offset, is_filled = k.const(I64, 0), None
+    for number, segment in enumerate(reversed(segments)):
+        is_here = k.compare("lt", position, segment.end)
+        if segment.start is not None:
+            own = k.add(k.mul(position, segment.step), segment.start)
+            offset = own if not number else k.select(is_here, own, offset)
+        if any(each.start is None for each in segments):
+            own_filled = k.const(is_here.type, segment.start is None)
+            is_filled = own_filled if is_filled is None else k.select(is_here, own_filled, is_filled)
+    return offset, [] if is_filled is None else [is_filled]
