@@ -7,7 +7,7 @@ import pytest
 import xlapy
 from tests.support.native import check_moves
 from xlapy.codegen.arrays import FETCHED_AHEAD
-from xlapy.codegen.libraries.runs import LEAST_BYTES, LEAST_RUN_BYTES, PIECE, call_of_runs
+from xlapy.codegen.libraries.runs import LEAST_BYTES, LEAST_RUN_BYTES, MOST_AHEAD, PIECE, call_of_runs
 from xlapy.codegen.target import host_target
 from xlapy.hlo.moved_runs import Level, moved_runs
 from xlapy.hlo.text import parse
@@ -35,6 +35,8 @@ PROGRAMS = {
     "turned rows": "x = f32[50,27,16] parameter(0) ROOT t = f32[27,50,16] transpose(x), dimensions={1,0,2}",
     "turned rows of many runs": """x = f32[400,7,16] parameter(0)
         ROOT t = f32[7,400,16] transpose(x), dimensions={1,0,2}""",
+    "heads of several images, cut": """x = f32[3,250,5,16] parameter(0)
+        ROOT t = f32[3,5,250,16] transpose(x), dimensions={0,2,1,3}""",
     "turned rows of so many runs that no number divides": """x = f32[257,9,16] parameter(0)
         ROOT t = f32[9,257,16] transpose(x), dimensions={1,0,2}""",
     "mirrored borders": """x = f32[3,20,30,3] parameter(0)
@@ -122,10 +124,10 @@ def _piece_of(text: str) -> tuple[dict[str, int], int]:
 def test_nothing_is_fetched_from_behind_the_last_run_of_a_row() -> None:
     """What lies there is no part of the row, nor of what comes next; rows that are long enough fetch their own."""
     turn = "ENTRY e {{ x = f32[{0},512,32] parameter(0) ROOT t = f32[512,{0},32] transpose(x), dimensions={{1,0,2}} }}"
-    short, _ = _piece_of(turn.format(16))
+    short, _ = _piece_of(turn.format(MOST_AHEAD))
     long, _ = _piece_of(turn.format(64))
-    assert (short["runs"], short["ahead"]) == (16, 0)
-    assert (long["runs"], long["ahead"]) == (64, FETCHED_AHEAD // 128 * (512 * 128))
+    assert (short["runs"], short["ahead"]) == (MOST_AHEAD, 0)
+    assert (long["runs"], long["ahead"]) == (64, MOST_AHEAD * (512 * 128))
 
 
 def test_rows_that_come_from_close_together_are_copied_side_by_side() -> None:

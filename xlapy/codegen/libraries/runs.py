@@ -31,13 +31,13 @@ from xlapy_runtime.records import Record
 PIECE = (
     *("first_unit", "end_unit", "place", "source_start", "result_start", "run"),
     *("runs", "source_step", "result_step", "count", "inner_source", "inner_result", "outer_source", "outer_result"),
-    *("ahead", "rows", "last_row"),
+    *("ahead", "rows", "last_row", "outer_count", "outermost_source", "outermost_result"),
 )
 """The units of the piece, the place of its array in the table, where it begins there and in the
-result, bytes of a run, runs of a row and their distances, and two digits of the number of a unit: the count of the
-inner one, and the distances of both. At last how far ahead of a run that one lies which is fetched meanwhile, and how
-many rows are copied side by side, and the first one of the last of these, which may overlap those before. (The count
-is that of rows side by side.)"""
+result, bytes of a run, runs of a row and their distances, and digits of the number of a unit: the count of the
+inner one, and its distances and those of the outer one. Then how far ahead of a run that one lies which is fetched
+meanwhile, and how many rows are copied side by side, and the first one of the last of these, which may overlap those
+before. (The count is that of rows side by side.) At last the count of the outer digit, and distances of one more."""
 
 LEAST_RUN_BYTES = 64
 """Of shorter ones it matters that nobody knows how long they are."""
@@ -52,6 +52,12 @@ LEAST_BYTES = 1 << 11
 LEAST_ROW_BYTES, MOST_ROW_BYTES = 1 << 10, TASK_BYTES // 8
 MOST_UNIT_BYTES = TASK_BYTES // 2
 MOST_PIECES = 32
+DIGITS = 3  # of the number of a unit
+
+MOST_AHEAD = 8
+"""Runs that come before one that is fetched already. Those that lie powers of two apart share the same places in the
+nearest cache: of four times as many, the first ones are gone when they are copied (4 images of 512 by 8 heads of 64
+bf16, in the last cache: 1.1 of the time)."""
 
 _BY_ROWS, _SIDE_BY_SIDE, _BY_PIECES = "copy_runs", "copy_runs_side_by_side", "copy_runs_by_pieces"
 _NUMBERS_PLACE, _FIRST_PLACE = 0, 3  # in the table of a library call
@@ -93,6 +99,7 @@ def call_of_runs(
         numbers += [row.count, row.source_step, row.result_step]
         numbers += [levels.blocks, inner.source_step, inner.result_step, outer.source_step, outer.result_step]
         numbers += [_ahead(run, inner if row.count == 1 else row), levels.rows, inner.count - levels.rows]
+        numbers += [outer.count, levels.outermost.source_step, levels.outermost.result_step]
         first = 0 if are_equal else end
     units = counts[0] if are_equal else sum(counts)
     is_shared_out = units * TASK_BYTES >= size or size < PARALLEL_BYTES
@@ -115,9 +122,10 @@ def _are_few_short(pieces: Sequence[Piece], width: int, size: int) -> bool:
 
 
 class _Levels(Record):
-    """Two digits of the number of a unit and the runs of a row, in bytes; so many `rows` of the inner digit are a
+    """The digits of the number of a unit and the runs of a row, in bytes; so many `rows` of the inner digit are a
     unit."""
 
+    outermost: Level
     outer: Level
     inner: Level
     row: Level
@@ -130,7 +138,7 @@ class _Levels(Record):
 
     @property
     def units(self) -> int:
-        return self.outer.count * self.blocks
+        return self.outermost.count * self.outer.count * self.blocks
 
 
 def _levels(piece: Piece, width: int, *, is_small: bool) -> _Levels | None:
@@ -143,15 +151,15 @@ def _levels(piece: Piece, width: int, *, is_small: bool) -> _Levels | None:
         if part < row.count:
             levels.append(Level(row.count // part, part * row.source_step, part * row.result_step))
         levels.append(replace(row, count=part) if part > 1 else alone)
-    levels = [alone] * (3 - len(levels)) + levels
-    if len(levels) > 3:
+    *digits, row = [alone] * (DIGITS + 1 - len(levels)) + levels
+    if len(digits) > DIGITS:
         return None
-    *digits, row = levels
     near = None if is_small or run < LEAST_RUN_BYTES else near_runs(run, row, digits)
     if near is None:
-        return _Levels(digits[0], digits[1], row, 1)
+        return _Levels(digits[0], digits[1], digits[2], row, 1)
     place, rows = near
-    return _Levels(digits[1 - place], digits[place], row, rows)
+    inner = digits.pop(place)
+    return _Levels(digits[0], digits[1], inner, row, rows)
 
 
 def _part_of_row(count: int, run: int) -> int:
@@ -165,7 +173,7 @@ def _part_of_row(count: int, run: int) -> int:
 def _ahead(run: int, level: Level) -> int:
     """Runs that come some time later, by the steps of a level: processors follow what lies in line, not what skips.
     Nothing behind the level, whose last run is followed by what lies beside its first one."""
-    runs = -(-FETCHED_AHEAD // run)
+    runs = min(-(-FETCHED_AHEAD // run), MOST_AHEAD)
     return runs * level.source_step if runs < level.count else 0
 
 
@@ -231,13 +239,12 @@ def _copy_units_of(k: KernelBuilder, piece: dict[str, Value], goal: Value, copy_
     first, end, count = piece["first_unit"], piece["end_unit"], piece["count"]
     begin = k.sub(k.smax(k.parameters["begin"], first), first)
     end = k.sub(k.smin(k.parameters["end"], end), first)
-    places = k.gep(_pointer(k, piece["place"]), piece["source_start"]), k.gep(goal, piece["result_start"])
     with (
         k.if_(k.compare("lt", begin, end)),
-        k.loop(k.udiv(begin, count), k.udiv(k.add(end, k.sub(count, 1)), count)) as outer,
+        k.loop(k.udiv(begin, count), k.udiv(k.add(end, k.sub(count, 1)), count)) as rest,
     ):
-        before = k.mul(outer.index, count)
-        outside = _moved(k, piece, places, outer.index, "outer_")
+        before = k.mul(rest.index, count)
+        outside = _outside(k, piece, rest.index, goal)
         with k.loop(k.smax(k.sub(begin, before), 0), k.smin(k.sub(end, before), count)) as inner:
             starts = _moved(k, piece, outside, inner.index, "inner_")
             with k.loop(0, piece["runs"]) as runs:
@@ -265,17 +272,15 @@ _WORDS = (I8.with_lanes(32), I8.with_lanes(16), I64, I32, I16, I8)
 
 
 def _copy_row(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value) -> None:
-    outer = k.udiv(unit, piece["count"])
-    inner = k.sub(unit, k.mul(outer, piece["count"]))
-    starts = _starts(k, piece, outer, inner, goal)
+    rest, inner = _digit(k, unit, piece["count"])
+    starts = _starts(k, piece, rest, inner, goal)
     with k.loop(0, piece["runs"]) as runs:
         _copy_run(k, piece, *_moved(k, piece, starts, runs.index, ""))
 
 
 def _copy_rows(k: KernelBuilder, piece: dict[str, Value], unit: Value, goal: Value) -> None:
-    outer = k.udiv(unit, piece["count"])
-    block = k.sub(unit, k.mul(outer, piece["count"]))
-    starts = _starts(k, piece, outer, k.smin(k.mul(block, piece["rows"]), piece["last_row"]), goal)
+    rest, block = _digit(k, unit, piece["count"])
+    starts = _starts(k, piece, rest, k.smin(k.mul(block, piece["rows"]), piece["last_row"]), goal)
     with k.loop(0, piece["runs"]) as runs:
         firsts = _moved(k, piece, starts, runs.index, "")
         with k.loop(0, piece["rows"]) as rows:
@@ -286,9 +291,22 @@ _Places = tuple[Value, Value]
 """Where something comes from, and where it goes."""
 
 
-def _starts(k: KernelBuilder, piece: dict[str, Value], outer: Value, inner: Value, goal: Value) -> _Places:
+def _digit(k: KernelBuilder, number: Value, count: Value) -> tuple[Value, Value]:
+    """A number without its last digit, and that."""
+    rest = k.udiv(number, count)
+    return rest, k.sub(number, k.mul(rest, count))
+
+
+def _starts(k: KernelBuilder, piece: dict[str, Value], rest: Value, inner: Value, goal: Value) -> _Places:
+    """Where a unit begins, whose number has these digits."""
+    return _moved(k, piece, _outside(k, piece, rest, goal), inner, "inner_")
+
+
+def _outside(k: KernelBuilder, piece: dict[str, Value], rest: Value, goal: Value) -> _Places:
+    """Where the units begin whose numbers have this in front of the inner digit."""
     places = k.gep(_pointer(k, piece["place"]), piece["source_start"]), k.gep(goal, piece["result_start"])
-    return _moved(k, piece, _moved(k, piece, places, outer, "outer_"), inner, "inner_")
+    outermost, outer = _digit(k, rest, piece["outer_count"])
+    return _moved(k, piece, _moved(k, piece, places, outermost, "outermost_"), outer, "outer_")
 
 
 def _moved(k: KernelBuilder, piece: dict[str, Value], places: _Places, number: Value, level: str) -> _Places:
