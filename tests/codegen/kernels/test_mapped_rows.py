@@ -8,7 +8,7 @@ import pytest
 
 import xlapy
 from tests.support.native import check_moves, together
-from xlapy.codegen.kernels.mapped_rows import MOST_VECTOR, MappedRowsPlan, Stretch, plan_mapped_rows
+from xlapy.codegen.kernels.mapped_rows import MOST_VECTOR, Cycle, MappedRowsPlan, Stretch, plan_mapped_rows
 from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
@@ -41,6 +41,13 @@ PROGRAMS = {
         ROOT y = u8[90,9,3] concatenate(x, s), dimensions={1}""",
     "one row": """x = u8[2000] parameter(0) s = u8[20] slice(x), slice={[10:30]} r = u8[20] reverse(s), dimensions={0}
         ROOT y = u8[2020] concatenate(x, r), dimensions={0}""",
+    "each pixel four times": """x = u8[24,40,3] parameter(0) b = u8[24,2,40,3] broadcast(x), dimensions={0,2,3}
+        r = u8[48,40,3] reshape(b) ROOT c = u8[48,40,2,3] broadcast(r), dimensions={0,1,3}""",
+    "each number three times, and rows five times": """x = u8[24,80] parameter(0)
+        b = u8[24,5,80] broadcast(x), dimensions={0,2} r = u8[120,80] reshape(b)
+        ROOT c = u8[120,80,3] broadcast(r), dimensions={0,1}""",
+    "one more color": """x = u8[30,50,3] parameter(0) c = u8[] constant(5) b = u8[30,50,1] broadcast(c), dimensions={}
+        ROOT j = u8[30,50,4] concatenate(x, b), dimensions={2}""",
     "long filled stretches": """x = u8[9,100] parameter(0) c = u8[] constant(3)
         ROOT p = u8[19,400] pad(x, c), padding=5_5x150_150""",
 }
@@ -80,6 +87,25 @@ def test_what_lies_beside_a_border_is_picked_from_one_vector() -> None:
     assert (window.place, window.loads) == (0, (0,))
     assert [lane for _, lane in window.picks] == [5, 4, 3, 2, 1, *range(27)]
     assert plan.stretches == (Stretch(32, 27, 73),)
+
+
+def test_rows_that_go_on_as_they_begin_are_made_of_some_vectors() -> None:
+    """Four of them, that come again: the last ones end with the row, and with what there is of the source."""
+    if host_target().vector_bytes < MOST_VECTOR:
+        pytest.skip("vectors are shorter here")
+    plan = _plan("ENTRY e { x = u8[9,300] parameter(0) ROOT b = u8[9,300,2] broadcast(x), dimensions={0,1} }")
+    assert plan is not None
+    assert plan.cycle == Cycle(128, 2, 1)
+    assert [window.place for window in plan.windows] == [0, 32, 64, 96]
+    last = (plan.row_bytes - plan.cycle.bytes) // plan.cycle.part * plan.cycle.source_part
+    assert max(at for window in plan.windows for at in window.loads) + last + MOST_VECTOR <= 300
+
+
+def test_rows_that_are_repeated_lie_in_two_dimensions() -> None:
+    plan = _plan("""ENTRY e { x = u8[40,64,3] parameter(0) b = u8[40,2,64,3] broadcast(x), dimensions={0,2,3}
+        r = u8[80,64,3] reshape(b) ROOT c = u8[80,64,2,3] broadcast(r), dimensions={0,1,3} }""")
+    assert plan is not None
+    assert plan.counts == (40, 2)
 
 
 def test_nothing_is_read_in_front_of_the_array_or_behind_it() -> None:

@@ -2,15 +2,18 @@
 mirror what lies beside them, or are filled.
 
     u8[4,106,106,3] from u8[4,100,100,3] with edges          2 1 0 | 0 1 2 3 4 ... 99 | 99 98 97
+    u8[480,640] from u8[240,320], each pixel four times      0 0 1 1 2 2 3 3 ...
 
 `hlo/axis_maps.py` knows where each element of a row comes from. Long stretches of neighbours are copied as they lie.
 What is left is stored in whole vectors, which may reach into these stretches: the lanes of each are picked from a few
-vectors of the other array, so that no element is asked where it lies. Which row that is, and whether it is all filled,
+vectors of the other array, so that no element is asked where it lies. Of rows that go on as they begin, some vectors
+are written down, and the same ones follow all along the row. Which row that is made of, and whether it is all filled,
 is found once for each row.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
@@ -34,6 +37,9 @@ LEAST_BYTES = 1 << 10  # of a result, for which loops of its own are worth their
 LEAST_VECTOR, MOST_VECTOR = 8, 32  # bytes, any of which are picked in a few instructions
 STRETCH_VECTORS = 2  # that are copied as they lie by a loop
 MOST_STRETCHES, MOST_WINDOWS, MOST_LOADS, MOST_SEGMENTS = 4, 16, 3, 6  # for which there is code
+MOST_REPEATED = 8  # times that something outside of rows is repeated
+MOST_PART = 24  # words after which a row goes on as it begins
+CYCLE_WINDOWS = 4  # that are worth a jump
 MOST_UNIT_BYTES = TASK_BYTES // 8  # of a unit of many rows
 WIDE_ELEMENTS = 4  # bytes, of which masked vectors also go past the caches
 WORDS = {word.bytes: word for word in (I64, I32, I16, I8)}
@@ -65,14 +71,25 @@ class Segment(Record):
     step: int
 
 
+class Cycle(Record):
+    """The windows of so many bytes of a row come again. It goes on as it begins after each `part`, with what lies
+    `source_part` further on in the source, all in bytes."""
+
+    bytes: int
+    part: int
+    source_part: int
+
+
 class MappedRowsPlan(Record):
-    """`dims` are those outside of a row, each in segments. A unit is a row, or all those along the last of them."""
+    """`dims` are those outside of a row, each in segments. A unit is a row, or all those along the last of them. If
+    there is a `cycle`, the windows are those of one, and a row is a whole number of its parts."""
 
     vector: IRType
     start: int
     row_bytes: int
     stretches: tuple[Stretch, ...]
     windows: tuple[Window, ...]
+    cycle: Cycle | None
     dims: tuple[tuple[Segment, ...], ...]
     has_inner: bool
 
@@ -105,7 +122,8 @@ def plan_mapped_rows(root: Instruction, is_input: Callable[[Instruction], bool],
     """How to make the rows of `root` so; None if nothing is padded or joined in it, or not in this way."""
     if not root.shape.is_array or root.shape.bytes < LEAST_BYTES:
         return None
-    if not any(each.opcode in ("pad", "concatenate") for each in between((root,), is_input) if not is_input(each)):
+    moved = {each.opcode for each in between((root,), is_input) if not is_input(each)}
+    if moved.isdisjoint(("pad", "concatenate", "broadcast")):
         return None
     width = root.shape.bytes // root.shape.size
     if width >= WIDE_ELEMENTS and root.shape.bytes >= streamed_bytes(target):
@@ -118,7 +136,7 @@ def plan_mapped_rows(root: Instruction, is_input: Callable[[Instruction], bool],
         row = joined_offsets(maps.offsets[first:])
         if len(row) * width > PARALLEL_BYTES:
             break
-        plan = _Rows(maps, first, row, width, target).plan()
+        plan = _Rows(maps, first, row, width, target).plan(only_cycles=moved.isdisjoint(("pad", "concatenate")))
         found = plan or found
         if plan is not None and plan.vector_bytes == min(MOST_VECTOR, target.vector_bytes):
             break
@@ -138,11 +156,11 @@ class _Rows:
         self._source_bytes = maps.source.shape.bytes
         self._target = target
 
-    def plan(self) -> MappedRowsPlan | None:
+    def plan(self, *, only_cycles: bool) -> MappedRowsPlan | None:
         size = len(self._row) * self._width
         if size < LEAST_VECTOR or self._is_filled:
             return None
-        dims = [_segments(own) for own in self._outer]
+        dims = [segments for own in self._outer for segments in _in_segments(own)]
         if any(len(segments) > MOST_SEGMENTS for segments in dims):
             return None
         dims = _merged(dims)
@@ -151,13 +169,19 @@ class _Rows:
         vector = min(MOST_VECTOR, self._target.vector_bytes, 1 << (min(size, high - low).bit_length() - 1))
         if vector < max(LEAST_VECTOR, 2 * word.bytes):
             return None
-        parts = _parts(row, word.bytes, vector, low, high)
+        cycle, parts = _cycle(row, word.bytes, vector), None
+        if cycle is not None:
+            last = (size - cycle.bytes) // cycle.part * cycle.source_part
+            first = row[: cycle.bytes // word.bytes]
+            parts = _parts(first, word.bytes, vector, low, high - last, has_stretches=False)
+        elif not only_cycles:
+            parts = _parts(row, word.bytes, vector, low, high)
         if parts is None:
             return None
         type = word.with_lanes(vector // word.bytes)
         rows = dims[-1][-1].end if dims else 1
         has_inner = len(dims) > 1 and rows * size <= MOST_UNIT_BYTES
-        return MappedRowsPlan(type, self._start, size, *parts, tuple(map(tuple, dims)), has_inner)
+        return MappedRowsPlan(type, self._start, size, *parts, cycle, tuple(map(tuple, dims)), has_inner)
 
     def _words(self) -> tuple[IRType, Offsets]:
         """The longest words that rows are made of, and where each of a row comes from."""
@@ -182,6 +206,38 @@ class _Rows:
         ends = [(int(own[own != FILL].min()), int(own[own != FILL].max())) for own in self._outer]
         first, last = (self._start + sum(end) for end in zip(*ends, strict=True)) if ends else (self._start,) * 2
         return min(int(known.min()), -first), max(int(known.max()) + self._width, self._source_bytes - last)
+
+
+def _in_segments(offsets: Offsets) -> list[list[Segment]]:
+    """The segments of a dimension, or of two that it is made of, if these have far fewer."""
+    segments = _segments(offsets)
+    if len(segments) <= MOST_SEGMENTS:
+        return [segments]
+    for count in range(2, MOST_REPEATED + 1):
+        rows = offsets.reshape(-1, count) if not len(offsets) % count else offsets[:0]
+        if len(rows) and (rows != FILL).all() and (rows == rows[:, :1] + (rows[0] - rows[0, 0])).all():
+            return [_segments(rows[:, 0]), _segments(rows[0] - rows[0, 0])]
+    return [segments]
+
+
+def _cycle(row: Offsets, word: int, vector: int) -> Cycle | None:
+    """How a row goes on as it begins, by whole vectors; None if it does not, or is a single stretch."""
+    lanes, count = vector // word, len(row)
+    for part in range(2, MOST_PART + 1):
+        length = math.lcm(part, lanes)
+        if count % part or count < 2 * length or length > MOST_WINDOWS * lanes:
+            continue
+        while length < CYCLE_WINDOWS * lanes and 4 * length <= count:
+            length *= 2
+        later, earlier = row[part:], row[:-part]
+        known = earlier != FILL
+        if not known.any() or not np.array_equal(known, later != FILL):
+            continue
+        steps = later[known] - earlier[known]
+        step = int(steps[0])
+        if step > 0 and (steps == step).all() and not (step == part * word and known.all()):
+            return Cycle(length * word, part * word, step)
+    return None
 
 
 def _segments(offsets: Offsets) -> list[Segment]:
@@ -216,13 +272,13 @@ def _merged(dims: Sequence[list[Segment]]) -> list[list[Segment]]:
 
 
 def _parts(
-    row: Offsets, word: int, vector: int, low: int, high: int
+    row: Offsets, word: int, vector: int, low: int, high: int, *, has_stretches: bool = True
 ) -> tuple[tuple[Stretch, ...], tuple[Window, ...]] | None:
     """What is copied of a row as it lies, and the vectors in which the rest is picked; None if that is too much."""
     lanes, count = vector // word, len(row)
     breaks = np.flatnonzero(~((np.diff(row) == word) | ((row[1:] == FILL) & (row[:-1] == FILL)))) + 1
     ends = [0, *breaks.tolist(), count]
-    runs = [(b, e) for b, e in pairwise(ends) if e - b >= STRETCH_VECTORS * lanes]
+    runs = [(b, e) for b, e in pairwise(ends) if has_stretches and e - b >= STRETCH_VECTORS * lanes]
     if len(runs) > MOST_STRETCHES:
         return None
     is_left = np.ones(count, bool)
@@ -332,6 +388,16 @@ class _RowEmitter(Record):
             yield from (digit.start for digit in digits)
 
     def _made(self, own: Value, to: Value) -> None:
+        k, cycle = self.k, self.plan.cycle
+        if cycle is None:
+            self._picked(own, to)
+        else:
+            with k.loop(0, self.plan.row_bytes, cycle.bytes) as loop:
+                at = k.smin(loop.index, self.plan.row_bytes - cycle.bytes)
+                source = k.mul(k.udiv(at, cycle.part), cycle.source_part)
+                self._picked(k.gep(own, source), k.gep(to, at))
+
+    def _picked(self, own: Value, to: Value) -> None:
         k, vector = self.k, self.plan.vector
         for window in self.plan.windows:
             loaded = [k.load(k.gep(own, at), vector, 1, self.source.alias) for at in window.loads]
