@@ -93,7 +93,8 @@ def test_rows_that_go_on_as_they_begin_are_made_of_some_vectors() -> None:
     """Four of them, that come again: the last ones end with the row, and with what there is of the source."""
     if host_target().vector_bytes < MOST_VECTOR:
         pytest.skip("vectors are shorter here")
-    plan = _plan("ENTRY e { x = u8[9,300] parameter(0) ROOT b = u8[9,300,2] broadcast(x), dimensions={0,1} }")
+    plan = _plan("""ENTRY e { x = u8[9,300] parameter(0) b = u8[9,2,300] broadcast(x), dimensions={0,2}
+        r = u8[18,300] reshape(b) ROOT c = u8[18,300,2] broadcast(r), dimensions={0,1} }""")
     assert plan is not None
     assert plan.cycle == Cycle(128, 2, 1)
     assert [window.place for window in plan.windows] == [0, 32, 64, 96]
@@ -123,10 +124,18 @@ def test_nothing_is_read_in_front_of_the_array_or_behind_it() -> None:
         "x = u8[64,9] parameter(0) y = u8[64,9] parameter(1) ROOT r = u8[64,18] concatenate(x, y), dimensions={1}",
         "x = u8[64,9] parameter(0) n = u8[64,9] not(x) ROOT r = u8[64,18] concatenate(x, n), dimensions={1}",
         "x = u8[8,9] parameter(0) ROOT r = u8[8,18] concatenate(x, x), dimensions={1}",
+        "x = u8[64,64] parameter(0) ROOT b = u8[64,64,2] broadcast(x), dimensions={0,1}",
         """x = u8[64,40] parameter(0) c = u8[] constant(1) d = u8[] constant(2)
         p = u8[64,41] pad(x, c), padding=0_0x1_0 ROOT q = u8[64,42] pad(p, d), padding=0_0x1_0""",
     ],
-    ids=["nothing joined", "two arrays", "something computed", "few bytes", "two numbers that fill"],
+    ids=[
+        "nothing joined",
+        "two arrays",
+        "something computed",
+        "few bytes",
+        "repeated elements",
+        "two numbers that fill",
+    ],
 )
 def test_others_have_other_kernels(program: str) -> None:
     assert _plan(f"ENTRY e {{ {program} }}") is None

@@ -119,11 +119,12 @@ class MappedRows(Record):
 
 
 def plan_mapped_rows(root: Instruction, is_input: Callable[[Instruction], bool], target: Target) -> MappedRows | None:
-    """How to make the rows of `root` so; None if nothing is padded or joined in it, or not in this way."""
+    """How to make the rows of `root` so; None if nothing is padded or joined in it, or not in this way. What is only
+    repeated is left to loops, which spread few numbers as quickly."""
     if not root.shape.is_array or root.shape.bytes < LEAST_BYTES:
         return None
     moved = {each.opcode for each in between((root,), is_input) if not is_input(each)}
-    if moved.isdisjoint(("pad", "concatenate", "broadcast")):
+    if moved.isdisjoint(("pad", "concatenate", "broadcast")) or (moved == {"broadcast"} and is_input(root.operands[0])):
         return None
     width = root.shape.bytes // root.shape.size
     if width >= WIDE_ELEMENTS and root.shape.bytes >= streamed_bytes(target):
