@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -242,3 +243,36 @@ def test_ways_through_reshapes_are_not_followed_for_ever() -> None:
     start = "x = f32[6,1,8,3] parameter(0) y = f32[6,1,8,3] cosine(x)"
     root = parse(f"ENTRY e {{ {start} {' '.join(lines)} }}".replace("s39 =", "ROOT s39 =")).entry.root
     assert merged_dims((root,), lambda instruction: instruction.opcode == "parameter") is None
+
+
+FOLDS = {
+    "the largest": "ROOT r = u8[] reduce(x, n), dimensions={0,1,2}, to_apply=maximum",
+    "the least from a number on": "ROOT r = u8[] reduce(x, given), dimensions={0,1,2}, to_apply=minimum",
+    "the sum, widened": """w = s32[20,30,3] convert(x) z = s32[] constant(5)
+        ROOT r = s32[] reduce(w, z), dimensions={0,1,2}, to_apply=add""",
+    "whether there is any": """c = u8[] constant(99) b = u8[20,30,3] broadcast(c), dimensions={}
+        g = pred[20,30,3] compare(x, b), direction=EQ f = pred[] constant(false)
+        ROOT r = pred[] reduce(g, f), dimensions={0,1,2}, to_apply=or""",
+    "of some colors less": """v = u8[3] slice(few), slice={[2:5]} b = u8[20,30,3] broadcast(v), dimensions={2}
+        s = u8[20,30,3] subtract(x, b) ROOT r = u8[] reduce(s, n), dimensions={0,1,2}, to_apply=maximum""",
+}
+
+
+def test_whole_folds_of_integers_go_along_longer_rows() -> None:
+    """All elements of one image are one row, of which whole vectors are folded."""
+    kinds = {"maximum": "u8", "minimum": "u8", "add": "s32", "or": "pred"}
+    regions = "\n".join(
+        f"{op} {{ a = {kind}[] parameter(0) b = {kind}[] parameter(1) ROOT c = {kind}[] {op}(a, b) }}"
+        for op, kind in kinds.items()
+    )
+    x = np.random.default_rng(5).integers(0, 98, (20, 30, 3)).astype(np.uint8)
+    for name, fold in FOLDS.items():
+        text = f"""{regions} ENTRY e {{ x = u8[20,30,3] parameter(0) given = u8[] parameter(1)
+            few = u8[6] parameter(2) n = u8[] constant(0) {fold} }}"""
+        compiled = xlapy.compile(text)
+        for last in (1, 99):
+            x[19, 29, 2] = last
+            arguments = x, np.uint8(7), np.arange(6, dtype=np.uint8)
+            assert_same(compiled(*arguments), xlapy.evaluate(text, *arguments), name)
+        has_vectors = re.search(r"load <\d\d+ x i8>", compiled.llvm_ir()) is not None
+        assert has_vectors or name == "of some colors less", name

@@ -9,6 +9,7 @@ from functools import partial
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_fold
+from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.reduce import ReducePlan, bytes_of_arrays, emit_reduce, narrowed, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
@@ -16,6 +17,7 @@ from xlapy.codegen.libraries.fold import FoldCall, call_of_reduce
 from xlapy.codegen.libraries.sliding import call_of_window
 from xlapy.codegen.stopping import LONG
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import sole_operations
 
 
 @KERNELS.register("reduce")
@@ -47,11 +49,43 @@ def _reduce_kernel(
     reduce: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
 ) -> Kernel:
     known = frozenset(operands)
+    if tuple(roots) == (reduce,) and (kernel := _kernel_of_all(reduce, operands, situation)) is not None:
+        return kernel
     plan = plan_reduce(reduce, roots, known.__contains__, bytes_of_arrays(known), situation.target)
     kernel, narrow = _planned_kernel(plan, operands), narrowed(plan)
     if narrow is None:
         return kernel
     return replace(kernel, brief=lambda: replace(_planned_kernel(narrow, operands), is_small=True))
+
+
+def _kernel_of_all(reduce: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
+    """A fold of all elements along longer rows than they have, if their order does not matter, and these are short."""
+    known, init = frozenset(operands), reduce.operands[-1]
+    is_whole = len(reduce.operands) == 2 and len(reduce.attributes["dimensions"]) == reduce.operands[0].shape.rank
+    is_exact = reduce.shape.is_array and (reduce.shape.type.is_integer or reduce.shape.type.kind == "pred")
+    is_free = is_exact and bool(sole_operations(reduce.called[0]))
+    if not (is_whole and is_free and (init in known or init.opcode == "constant")):
+        return None
+    merged = merged_dims(reduce.operands[:1], known.__contains__)
+    if merged is None:
+        return None
+    (root,), inputs = merged.roots, dict(merged.inputs)
+    computation = root.parent
+    if init in known:
+        begin = computation.add("parameter", number=len(inputs), shape=init.shape)
+        inputs[begin] = init
+    else:
+        begin = computation.add("constant", literal=init.attributes["literal"])
+    attributes = {**reduce.attributes, "dimensions": tuple(range(root.shape.rank))}
+    fold = computation.add("reduce", (root, begin), called=reduce.called, **attributes)
+    plan = plan_reduce(fold, (fold,), inputs.__contains__, bytes_of_arrays(known), situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        given = dict(zip(operands, arrays, strict=True))
+        bound = {own: replace(given[source], shape=own.shape) for own, source in inputs.items()}
+        emit_reduce(k, plan, bound, outputs, begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, listens=plan.fold_size >= LONG)
 
 
 def _planned_kernel(plan: ReducePlan, operands: Sequence[Instruction]) -> Kernel:
