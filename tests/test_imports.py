@@ -64,6 +64,7 @@ HLO_FLOORS = (
         "kernel_plan",
         "kernel_faults",
         "matrix_products",
+        "axis_maps",
         "moved_runs",
         "short_products",
         "spread_products",
