@@ -69,7 +69,7 @@ def test_only_our_own_errors(name: str) -> None:
     assert to_text(HloModule("recorded", recorded))
 
 
-@pytest.mark.parametrize("config", [1, None, ["x"], (), np.float32, np.arange(3), object()], ids=repr)
+@pytest.mark.parametrize("config", [1, None, ["x"], (), np.float32, np.arange(3), object()], ids=lambda x: str(type(x)))
 def test_configurations_are_text(config: Any) -> None:
     builder = XlaBuilder("wrong")
     x = ops.Parameter(builder, 0, Shape.array("f32", (2,)))

@@ -1,7 +1,7 @@
 """Factors of small matrices, and solutions of their systems.
 
     eigh.f32.3x3.1.full        eigenvectors and values of 3 by 3 matrices, of which whole vectors are there
-    triangular-solve.f64.4x4_4x2.1100.ragged
+    triangular_solve.f64.4x4_4x2.1100.ragged
 
 A machine compiles the kernel that programs have for such once for each size, as geometry and physics have few. A
 function is named by the op, the type, the sizes of matrices in the operands, the attributes, and the way they come
@@ -54,7 +54,7 @@ def call_on_matrices(instruction: Instruction, work: MatrixWork, *, in_place: bo
     numbers = (_choices(name).index(attributes[name]) for name in instruction.spec.attributes)
     name = ".".join(
         (
-            instruction.opcode,
+            instruction.spec.python_name,
             instruction.operands[0].shape.type.name,
             "_".join("x".join(map(str, own)) for own in sizes),
             "".join(map(str, numbers)),
@@ -78,8 +78,9 @@ def matrix_library(name: str) -> Library | None:
     return None if found is None else Library(name, (name,), partial(_emit, found), reduces_strength=False)
 
 
+_OPS = {OPS[opcode].python_name: opcode for opcode in MATRIX_OPS}
 _NAME = re.compile(
-    rf"(?P<op>{'|'.join(MATRIX_OPS)})\.(?P<type>\w+)\.(?P<sizes>[\dx_]+)\.(?P<attributes>\d*)\.(?P<way>{'|'.join(WAYS)})"
+    rf"(?P<op>{'|'.join(_OPS)})\.(?P<type>\w+)\.(?P<sizes>[\dx_]+)\.(?P<attributes>\d*)\.(?P<way>{'|'.join(WAYS)})"
     rf"(?P<in_place>{re.escape(_IN_PLACE)})?(?P<past_caches>{re.escape(_PAST_CACHES)})?"
 )
 
@@ -115,6 +116,7 @@ def _instruction(found: re.Match[str], target: Target) -> Instruction:
     for number, sizes in enumerate(found["sizes"].split("_")):
         shape = Shape.array(type, (batch, *map(int, sizes.split("x"))))
         operands.append(computation.add("parameter", shape=shape, number=number))
-    names = OPS[found["op"]].attributes
+    opcode = _OPS[found["op"]]
+    names = OPS[opcode].attributes
     chosen = {name: _choices(name)[int(digit)] for name, digit in zip(names, found["attributes"], strict=True)}
-    return computation.add(found["op"], operands, **chosen)
+    return computation.add(opcode, operands, **chosen)
