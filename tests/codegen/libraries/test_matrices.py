@@ -61,7 +61,7 @@ def test_programs(name: str) -> None:
         assert f"kernel.0.{name}" not in code
     for kind in ("f64", "c64"):
         if kind == "f64" or name not in ("eigh", "svd"):
-            assert f"@{name}.{kind}." in check(text_of(name, 11, kind))
+            assert f"@{OPS[name].python_name}.{kind}." in check(text_of(name, 11, kind))
 
 
 def test_attributes_are_part_of_the_name() -> None:
