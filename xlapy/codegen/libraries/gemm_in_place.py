@@ -371,7 +371,7 @@ class GemmInPlace(GemmPanels):
 
     def dots(self) -> None:
         """A range of groups of `DOTS_COLUMNS` columns."""
-        for rows in dot_heights(self._kind):
+        for rows in dot_heights(self._kind, self._shape):
             emit_dots(self._module, self._target, self._kind, self._shape, rows)
         with self._function("dots", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
@@ -397,7 +397,7 @@ class GemmInPlace(GemmPanels):
         b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, b_column))
         c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, c_column))
         depth, accumulate = depth_of(k, problem, batch, problem["k"]), problem["accumulate"]
-        heights = dot_heights(self._kind)
+        heights = dot_heights(self._kind, self._shape)
         with k.loop(0, m, heights[-1]) as row:
             rows = k.smin(k.sub(m, row.index), heights[-1])
             a_here, c_here = k.gep(a, k.mul(row.index, a_row)), k.gep(c, k.mul(row.index, c_row))
