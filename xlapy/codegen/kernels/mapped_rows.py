@@ -297,10 +297,10 @@ def _parts(
         is_picked[place : place + lanes] = True
     stretches = []
     for begin, end in runs:
-        open = np.flatnonzero(~is_picked[begin:end])
-        if len(open):
-            first = begin + min(int(open[0]), end - begin - lanes)
-            last = max(begin + int(open[-1]) + 1, first + lanes)
+        copied = np.flatnonzero(~is_picked[begin:end])
+        if len(copied):
+            first = begin + min(int(copied[0]), end - begin - lanes)
+            last = max(begin + int(copied[-1]) + 1, first + lanes)
             source = None if row[first] == FILL else int(row[first])
             stretches.append(Stretch(first * word, source, (last - first) * word))
     return tuple(stretches), tuple(windows)

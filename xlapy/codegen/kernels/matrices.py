@@ -41,9 +41,8 @@ def work_on_matrices(instruction: Instruction, target: Target, *, in_place: bool
     return MATRIX_OPS[instruction.opcode](instruction, target, in_place)
 
 
-def _triangular(instruction: Instruction, target: Target, in_place: bool) -> MatrixWork:
+def _triangular(emit: Callable[..., None], instruction: Instruction, target: Target, in_place: bool) -> MatrixWork:
     plan = plan_triangle(instruction, target)
-    emit: Callable[..., None] = emit_cholesky if instruction.opcode == "cholesky" else emit_triangular_solve
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit(k, instruction, plan, *arrays, outputs[0], begin, end, in_place=in_place)
@@ -74,8 +73,8 @@ def _work(body: Body, plan: Any, across: bool, **others: Any) -> MatrixWork:
 
 
 MATRIX_OPS: Mapping[str, Callable[[Instruction, Target, bool], MatrixWork]] = {
-    "cholesky": _triangular,
-    "triangular-solve": _triangular,
+    "cholesky": partial(_triangular, emit_cholesky),
+    "triangular-solve": partial(_triangular, emit_triangular_solve),
     "eigh": partial(_rotations, emit_eigh),
     "svd": partial(_rotations, emit_svd),
     "lu": partial(_factors, emit_lu),

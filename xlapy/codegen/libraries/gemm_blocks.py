@@ -51,9 +51,8 @@ _NEAR_BYTES = 1 << 15
 _LEAST_TILES_OF_COLUMN = 2
 _MOST_TILES_OF_COLUMN = 1 << 16
 
-TABLES_OF_TILES = ("tiles", "copying_tiles", "columns")
-"""Which the module for convolutions reads, too: by edge or not, vectors and rows; whole, or an edge by vectors; and
-just one function."""
+TABLES_OF_TILES = ("tiles", "copying_tiles")
+"""Which the module for convolutions reads, too: by edge or not, vectors and rows; and whole, or an edge by vectors."""
 
 
 class _RowsOfA(Record):
@@ -146,9 +145,7 @@ class GemmBlocks(GemmCuts):
             emit_unit_bodies(self._module, self._kind, self._prefix, self._attributes)
         self._table_of_tiles("tiles", [tile for tile in self._all_tiles() if tile.vectors <= self._shape.vectors])
         if self._has_columns:
-            column = column_of(self._shape)
-            emit_tile(self._module, self._target, self._kind, self._shape, column)
-            self._table("columns", [column.name(self._kind)])
+            emit_tile(self._module, self._target, self._kind, self._shape, column_of(self._shape))
         if self._copies_strips:
             self._tiles_that_pack("copying_tiles", self._shape)
         if self._broad is not None:
@@ -509,12 +506,9 @@ class GemmBlocks(GemmCuts):
         self._fetch_next_matrix(k, strip, k.add(tiles.first_row, at.row), height)
         one_run = [k.const(I64, 1), k.const(I64, 0)]
         arguments = [*arguments, at.later, tiles.later_step, *one_run, count, strip.a.strip, tiles.later_tile]
-        self._call_column(k, arguments)
-        return [count, height, at.prepared]
-
-    def _call_column(self, k: KernelBuilder, arguments: list[Value]) -> None:
         assert len(arguments) == len(COLUMN_PARAMETERS)
-        k.call(k.load(k.function_pointer(f"{self._prefix}_columns"), PTR), arguments)
+        k.call(column_of(self._shape).name(self._kind), arguments)
+        return [count, height, at.prepared]
 
     def _lone_tile(
         self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, at: _Below, arguments: list[Value]

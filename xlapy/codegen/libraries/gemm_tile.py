@@ -134,7 +134,7 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
         side = 2 * UNIT_ROWS
         return TileShape(side, 2, ((side, 2),), UNIT_ROWS, 8, True, 0, True)
     lanes = target.lanes(kind.accumulator.bits)
-    is_long = lanes * kind.accumulator.bytes >= CACHE_LINE
+    is_long = not has_short_vectors(kind, lanes)
     streamed_rows = _STREAMED_ROWS if is_long else _STREAMED_ROWS_OF_SHORT_VECTORS
     has_masks = target.is_avx512 or target.has("avx2")
     if target.is_avx512 or not target.is_x86:
@@ -142,6 +142,11 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
         broad = (9, 3) if target.is_avx512 and is_long and is_double else None
         return TileShape(12, 2, ((6, 4), (9, 3)), lanes, 32, has_masks, streamed_rows, target.is_avx512, broad)
     return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks, streamed_rows, False)
+
+
+def has_short_vectors(kind: GemmType, lanes: int) -> bool:
+    """Whether a vector of sums is less than a cache line."""
+    return lanes * kind.accumulator.bytes < CACHE_LINE
 
 
 class Tile(Record):

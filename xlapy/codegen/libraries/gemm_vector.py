@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape
+from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape, has_short_vectors
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 from xlapy.support.records import Record
@@ -51,9 +51,6 @@ _LESSER_L1_BYTES = 1 << 15
 """Processors with a larger nearest cache also foresee four rows by themselves: to ask for those of a single row of C
 takes longer (1 by 4096 by 4096 on a Zen 5: 0.79 of the time without on one core, 0.85 on two). Not those that are
 widened, whose lines are read more slowly (bf16 takes 1.1 of the time)."""
-
-_LONG_VECTOR = 64
-"""Bytes. Vectors that are shorter take longer to add to eight rows of C than memory to send the next ones."""
 
 _FORESEEN_ROWS_OF_B = 4
 """Read side by side where vectors are shorter: the processor foresees them, and asking takes longer. Twice as many for
@@ -86,14 +83,11 @@ def dot_heights(kind: GemmType, shape: TileShape) -> tuple[int, ...]:
 
 
 def stream_heights(kind: GemmType, shape: TileShape) -> range:
-    """Rows of C that `stream` is made for: more if tiles could read B only once it is packed."""
+    """Rows of C that `stream` is made for: more if tiles could read B only once it is packed, unless it takes longer to
+    add to eight rows than memory to send the next ones, as with short vectors."""
     has_room = shape.registers >= _MANY_REGISTERS and kind.parts == 1
-    has_many = has_room and not (has_short_vectors(kind, shape) or kind.is_packed_in_memory)
+    has_many = has_room and not (has_short_vectors(kind, shape.lanes) or kind.is_packed_in_memory)
     return range(1, (8 if has_many else 4) + 1)
-
-
-def has_short_vectors(kind: GemmType, shape: TileShape) -> bool:
-    return shape.lanes * kind.accumulator.bytes < _LONG_VECTOR
 
 
 def stream_name(kind: GemmType, rows: int) -> str:
@@ -185,7 +179,7 @@ class _StreamEmitter:
         what they are multiplied with: sums of four rows come and go half as often (4 by 1024 by 1024, AVX2: 0.5 of the
         time). From memory there are more, for it takes no longer then to add them up."""
         reals = self._rows * kind.parts
-        if has_short_vectors(kind, shape) and not target.asks_ahead:
+        if has_short_vectors(kind, shape.lanes) and not target.asks_ahead:
             are_read = reals <= 2 or (kind.is_packed_in_memory and kind.parts == 1)
             many = [_Group(_FORESEEN_ROWS_OF_B * (2 if reals == 1 else 1))] if are_read else []
             return [*many, _Group(2, NEAR, None if many else FAR), _Group(1)]
@@ -202,27 +196,25 @@ class _StreamEmitter:
         with k.if_(k.compare("eq", k.parameters["accumulate"], 0)):
             for row in range(self._rows):
                 k.memset(self._c_row(row), 0, k.mul(k.parameters["columns"], self._vector.bytes))
-        distance, depth, first = k.parameters["distance"], k.parameters["depth"], k.const(I64, 0)
+        first = k.const(I64, 0)
         for group in self._groups:
-            is_used = k.const(I1, 1) if group.distance == NEAR else k.compare("ge", distance, group.distance)
-            skipped = [first]
-            add_group = functools.partial(self._add_group, first, group)
-            first = k.if_else(is_used, add_group, functools.partial(list[Value], skipped))[0]
+            first = self._add_group(first, group)
         if pair == 2:
-            with k.if_(k.compare("lt", first, depth)):
+            with k.if_(k.compare("lt", first, k.parameters["depth"])):
                 self._add_rows([first], k.const(I1, 0), is_half=True)
 
-    def _add_group(self, first: Value, group: _Group) -> list[Value]:
+    def _add_group(self, first: Value, group: _Group) -> Value:
         """Adds multiples of the rows of B from `first` on that make whole groups; the first row that is left."""
-        k, pair = self._k, self._kind.pair
+        k, pair, distance = self._k, self._kind.pair, self._k.parameters["distance"]
         rows = group.rows * pair
         whole = k.mul(k.udiv(k.sub(k.parameters["depth"], first), rows), rows)
+        if group.distance != NEAR:
+            whole = k.select(k.compare("ge", distance, group.distance), whole, 0)
         end = k.add(first, whole)
-        distance = k.parameters["distance"]
         fetches = k.const(I1, 0) if group.fetched_from is None else k.compare("ge", distance, group.fetched_from)
         with k.loop(first, end, rows) as step:
             self._add_rows([k.add(step.index, index * pair) for index in range(group.rows)], fetches)
-        return [end]
+        return end
 
     def _add_rows(self, steps: Sequence[Value], fetches: Value, *, is_half: bool = False) -> None:
         """Adds multiples of the (pairs of) rows `steps` of B to the rows of C; half a pair lacks its second row."""
