@@ -17,6 +17,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes many seconds; left out unless asked for with `-m slow`")
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(TerseWorker())
+    gc.disable()  # until all tests are collected: they are some hundred thousand objects, all of which stay
     if "not slow" in config.option.markexpr:  # slow tests have the time to see what XLA's users see
         use_quick_xla()  # before anything imports JAX
         use_quick_hypothesis()
@@ -26,4 +27,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What was imported and collected lives as long as the process: Python need not look for garbage in it ever again.
     Nor need it look so often as where memory is short."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(10_000)
