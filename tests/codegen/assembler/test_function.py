@@ -151,6 +151,57 @@ def test_narrow_numbers_and_arithmetic() -> None:
 
 
 @ON_LINUX
+@pytest.mark.parametrize("between_calls", [True, False])
+def test_quotients_of_unsigned_numbers(between_calls: bool) -> None:
+    """By numbers and by others, where all registers have something in them, too."""
+    module = Module()
+    divisors = [1, 2, 3, 8, 10, 4096, (1 << 31) + 5, 1 << 40]
+    with KernelBuilder(module, "divide", [("x", PTR), ("y", PTR), ("third", PTR), ("fourth", PTR)], None) as k:
+        x, y, third, fourth = (k.parameters[name] for name in ("x", "y", "third", "fourth"))
+        if between_calls:
+            call_something(k)
+        value = k.load(x, I64)
+        for place, divisor in enumerate(divisors):
+            k.store(k.gep(y, place, 8), k.udiv(value, divisor))
+        k.store(third, k.udiv(value, k.load(k.gep(x, 8), I64)))
+        k.store(fourth, k.udiv(k.load(k.gep(x, 8), I64), value))
+    codes = linked(module, "divide")
+    for number in (7, 4096, 123_456_789_012_345, (1 << 63) - 1, -1):
+        for call in calls(codes, "divide", None, *[ctypes.c_void_p] * 4):
+            x, y = np.array([number, 1234567], np.int64), np.zeros(len(divisors) + 2, np.int64)
+            call(x.ctypes.data, *(y[start:].ctypes.data for start in (0, len(divisors), len(divisors) + 1)))
+            unsigned = number % (1 << 64)
+            expected = [*(unsigned // divisor for divisor in divisors), unsigned // 1234567, 1234567 // unsigned]
+            assert [found % (1 << 64) for found in y.tolist()] == expected
+
+
+@ON_LINUX
+@pytest.mark.parametrize("between_calls", [True, False])
+def test_places_in_the_frame_are_aligned(between_calls: bool) -> None:
+    module = Module()
+    with KernelBuilder(module, "places", [("to", PTR)], I64) as k:
+        if between_calls:
+            call_something(k)
+        rooms = [k.alloca(I64, count, align=align) for count, align in ((3, 64), (1, 8), (2, 32), (1, 64))]
+        for number, room in enumerate(rooms):
+            k.store(room, k.const(I64, number))
+            k.store(k.gep(k.parameters["to"], number, 8), room)
+        for offset in (8, 16):
+            k.store(k.gep(rooms[0], offset), k.const(I64, 10 * offset))
+        k.store(k.gep(rooms[2], 8), k.const(I64, 20))
+        total = k.load(k.gep(rooms[0], 16), I64)
+        for room in rooms:
+            total = k.add(k.mul(total, 7), k.load(room, I64))
+        k.ret(total)
+    codes, results = linked(module, "places"), []
+    for call in calls(codes, "places", ctypes.c_int64, ctypes.c_void_p):
+        to = np.zeros(4, np.int64)
+        results.append(call(to.ctypes.data))
+        assert not (to % [64, 8, 32, 64]).any() and len({*to.tolist()}) == 4
+    assert results[0] == results[1]
+
+
+@ON_LINUX
 def test_tables_and_functions_have_addresses() -> None:
     module = Module()
     module.declare("llabs", I64, [I64])

@@ -233,9 +233,14 @@ class Function:
     # -- instructions
 
     def _alloca(self, _opcode: str, name: str, type: str, count: str | None, alignment: str) -> None:
-        if int(alignment) > _FRAME_ALIGNMENT:
-            raise NotKnown("an aligned frame")
-        place = self._room(_SIZES[type] * int(count or 1), int(alignment))
+        size, aligned = _SIZES[type] * int(count or 1), int(alignment)
+        if aligned > _FRAME_ALIGNMENT:
+            goal, place = self._goal(name), self._room(size + aligned - _FRAME_ALIGNMENT, _FRAME_ALIGNMENT)
+            self._code.address(goal, Register.RSP, place + aligned - _FRAME_ALIGNMENT)
+            self._code.arithmetic_number("and", goal, -aligned)
+            self._keep(name, goal)
+            return
+        place = self._room(size, aligned)
         self._homes[name] = _Home(Register.RSP, None, place)
         self._derived.add(name)
 
@@ -368,6 +373,21 @@ class Function:
                 self._code.arithmetic(opcode, work, register)
             self._code.move(goal, work)
         self._keep(name, goal)
+
+    def _divide(self, _opcode: str, name: str, one: str, other: str) -> None:
+        number = self._short_number(other)
+        if number is not None and number > 0 and not number & (number - 1):
+            self._shift("lshr", name, one, str(number.bit_length() - 1))
+            return
+        self._fetch(other, _SECOND)
+        self._fetch(one, _FIRST)
+        is_taken = not self._calls and _OTHER not in self._free
+        if is_taken:
+            self._code.push(_OTHER)
+        self._code.divide(_SECOND)
+        if is_taken:
+            self._code.pop(_OTHER)
+        self._keep_first(name)
 
     def _shift(self, opcode: str, name: str, one: str, count: str) -> None:
         self._fetch(one, _FIRST)
@@ -563,6 +583,7 @@ _HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
     "br": (re.compile(r"(?:i1 (\S+), )?label %([\w.]+)(?:, label %([\w.]+))?$"), Function._branch),
     "switch": (re.compile(r"(i64|i32) (\S+), label %([\w.]+) \[(.*)\]$"), Function._switch),
     **dict.fromkeys((*ARITHMETIC, "mul"), (re.compile(r"(?:nsw |nuw )*(i64|i32) (\S+), (\S+)$"), Function._arithmetic)),
+    "udiv": (re.compile(r"(?:exact )?i64 (\S+), (\S+)$"), Function._divide),
     **dict.fromkeys(SHIFTS, (re.compile(r"(?:nsw |nuw |exact )*i64 (\S+), (\d+)$"), Function._shift)),
     **dict.fromkeys(("sext", "zext"), (re.compile(r"(?:nneg )?i32 (\S+) to i64$"), Function._widen)),
     "trunc": (re.compile(r"(?:nsw |nuw )*i64 (\S+) to i32$"), Function._narrow),

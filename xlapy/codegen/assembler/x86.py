@@ -112,6 +112,11 @@ class Assembler:
         self._onto(b"\x69", other, goal)
         self.code += struct.pack("<i", number)
 
+    def divide(self, divisor: Register) -> None:
+        """What is in RAX, without a sign, by another register than RDX; RDX gets the rest."""
+        self.number(Register.RDX, 0)
+        self.code += _prefix(0, divisor) + bytes([0xF7, 0xF0 | divisor & 7])
+
     def sum_address(self, goal: Register, base: Register, index: Register, distance: int) -> None:
         """The sum of two registers, of which the second is not that of the stack, and a number."""
         far = 0x48 | (goal >> 3) << 2 | (index >> 3) << 1 | base >> 3
