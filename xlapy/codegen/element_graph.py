@@ -179,19 +179,21 @@ def _table(k: KernelBuilder, literal: Literal) -> Value:
 
 @DEMANDS.register("iota")
 def _iota(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
-    coordinate = graph.ix.split(index)[instruction.attributes["dimension"]]
-    return Demand((), lambda _: _number(graph, instruction, coordinate))
+    dimension: int = instruction.attributes["dimension"]
+    coordinate = graph.ix.split(index)[dimension]
+    return Demand((), lambda _: _number(graph, instruction, coordinate, instruction.shape.dims[dimension]))
 
 
-def _number(graph: ElementGraph, instruction: Instruction, coordinate: Coordinate) -> Element:
-    """The position of each lane as an element of the iota's type; converted once, so large ones round once."""
+def _number(graph: ElementGraph, instruction: Instruction, coordinate: Coordinate, size: int) -> Element:
+    """The position of each lane, below `size`, as an element of the iota's type; converted once, so large ones round
+    once. Vectors are made of the numbers that they need, not of 64 bits."""
     k, element_type = graph.k, instruction.shape.type
-    position = _position(graph.ix, coordinate)
-    type = register_type(element_type, position.type.lanes)
+    type = register_type(element_type)
     if type.is_float:
-        value = k.sitofp(position, type)
+        is_short = size <= MOST_REACH and not coordinate.is_uniform
+        value = k.sitofp(graph.ix.position(coordinate, I32 if is_short else I64), type)
     else:
-        value = position if type == position.type else k.trunc(position, type)
+        value = graph.ix.position(coordinate, type)
     result = rounded(k, value, element_type) if not element_type.is_complex else value
     return _complex(k, result) if element_type.is_complex else result
 
@@ -349,10 +351,10 @@ def _pad(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
             return Demand([(padding_value, SCALAR)], _sole)
         limits: list[Value] = []
         if padding.interior:
-            limits.append(k.compare("ge", _position(ix, moved), 0))
+            limits.append(k.compare("ge", ix.position(moved), 0))
             moved, rest = ix.divide(_not_negative(ix, moved), padding.interior + 1)
-            limits.append(k.compare("eq", _position(ix, rest), 0))
-            limits.append(k.compare("lt", _position(ix, moved), size))
+            limits.append(k.compare("eq", ix.position(rest), 0))
+            limits.append(k.compare("lt", ix.position(moved), size))
         elif (padding.low > 0 or padding.high > 0) and not moved.lies_in(size):
             limits.append(ix.lies_below(moved, size, abs(padding.low) + size + abs(padding.high)))
         for limit in limits:
@@ -366,13 +368,8 @@ def _pad(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
     return Demand(requests, lambda values: select(k, condition, values[0], values[1]))
 
 
-def _position(ix: Indexing, coordinate: Coordinate) -> Value:
-    """One lane if all are at the same position, else all."""
-    return coordinate.start if coordinate.is_uniform else ix.vector(coordinate)
-
-
 def _not_negative(ix: Indexing, coordinate: Coordinate) -> Coordinate:
-    return ix.at(ix.k.smax(_position(ix, coordinate), 0))
+    return ix.at(ix.k.smax(ix.position(coordinate), 0))
 
 
 @DEMANDS.register("concatenate")

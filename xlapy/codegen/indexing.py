@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xlapy.codegen.ir import I32, I64, KernelBuilder, Operand, Value
+from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Operand, Value
 from xlapy.hlo.shape import row_major_strides
 
 MOST_REACH = 1 << 31  # what 32 bits hold as a number that is not negative
@@ -97,17 +97,30 @@ class Indexing:
             return Coordinate(positions)
         return Coordinate(self.k.const(I64, 0), vector=positions, reach=reach)
 
-    def vector(self, coordinate: Coordinate) -> Value:
-        """The positions of all lanes as i64; one lane stays a scalar."""
+    def vector(self, coordinate: Coordinate, number: IRType = I64) -> Value:
+        """The positions of all lanes, of which a narrow `number` has the low bits; one lane stays a scalar."""
         k = self.k
+        start = coordinate.start if number == I64 else k.trunc(coordinate.start, number)
         if self.lanes == 1:
-            return coordinate.start
-        positions = k.splat(coordinate.start, self.lanes)
+            return start
+        positions = k.splat(start, self.lanes)
         if coordinate.vector is not None:
-            positions = k.add(positions, self._wide(coordinate))
+            positions = k.add(positions, self._of_width(coordinate.vector, number))
         if not coordinate.step:
             return positions
-        return k.add(positions, k.mul(k.lane_numbers(I64.with_lanes(self.lanes)), coordinate.step))
+        return k.add(positions, k.mul(k.lane_numbers(number.with_lanes(self.lanes)), coordinate.step))
+
+    def position(self, coordinate: Coordinate, number: IRType = I64) -> Value:
+        """The same, with one lane if all are at the same position."""
+        if coordinate.is_uniform:
+            return coordinate.start if number == I64 else self.k.trunc(coordinate.start, number)
+        return self.vector(coordinate, number)
+
+    def _of_width(self, positions: Value, number: IRType) -> Value:
+        """The vector of a coordinate as other numbers. Those that become wider are not negative."""
+        if positions.type.bits == number.bits:
+            return positions
+        return (self.k.zext if positions.type.bits < number.bits else self.k.trunc)(positions, number)
 
     def lies_below(self, coordinate: Coordinate, size: int, reach: int) -> Value:
         """Whether positions, none of which is farther than `reach` from 0, are in [0, size): for all lanes alike, or
@@ -124,7 +137,7 @@ class Indexing:
     def _wide(self, coordinate: Coordinate) -> Value:
         """The vector of a coordinate in 64 bits."""
         assert coordinate.vector is not None
-        return self.k.zext(coordinate.vector, I64) if coordinate.reach else coordinate.vector
+        return self._of_width(coordinate.vector, I64)
 
     def add(self, coordinate: Coordinate, amount: Operand) -> Coordinate:
         """Every lane moved by a scalar amount."""
@@ -174,7 +187,7 @@ class Indexing:
         if divisor == 1:
             return coordinate, self.constant(0)
         k = self.k
-        position = coordinate.start if coordinate.is_uniform else self.vector(coordinate)
+        position = self.position(coordinate)
         quotient = k.udiv(position, divisor)
         return self.at(quotient), self.at(k.sub(position, k.mul(quotient, divisor)))
 

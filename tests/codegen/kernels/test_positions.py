@@ -1,0 +1,50 @@
+"""Positions as elements: the numbers of a dimension, of any type, wherever they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import xlapy
+from tests.support.native import check_native, record
+from xlapy import ops
+from xlapy.builder import XlaOp
+from xlapy.hlo.element_types import BF16, C64, F32, F64, S8, S32, S64, U4, U16, ElementType
+
+NUMBERS = (U4, S8, U16, S32, S64, BF16, F32, F64, C64)  # of every width
+ROWS, COLUMNS = 5, 300  # more than bytes can tell apart
+
+
+def numbers(like: XlaOp, type: ElementType, dimension: int, *dims: int) -> XlaOp:
+    return ops.Iota(like.builder, xlapy.Shape.array(type, dims), dimension)
+
+
+def test_of_any_width_from_any_side() -> None:
+    """Each is added to a parameter, so that it is not a constant."""
+    arguments: list[Any] = [np.ones((ROWS, COLUMNS), type.dtype) for type in NUMBERS]
+
+    def program(*parameters: XlaOp) -> list[XlaOp]:
+        results = []
+        for type, parameter in zip(NUMBERS, parameters, strict=True):
+            backwards = ops.Rev(numbers(parameter, type, 1, ROWS, 2 * COLUMNS), (1,))
+            results.append(parameter + ops.Slice(backwards, (0, 1), (ROWS, 2 * COLUMNS), (1, 2)))
+        first = parameters[NUMBERS.index(F32)]
+        results.append(first + ops.Reshape(numbers(first, F32, 0, ROWS * COLUMNS), (ROWS, COLUMNS)))
+        few = numbers(first, F32, 1, ROWS, COLUMNS // 3)
+        results.append(first + ops.Pad(few, np.float32(7), [(0, 0, 0), (1, 1, 2)]))
+        return results
+
+    check_native(program, *arguments)
+
+
+def test_vectors_of_positions_have_no_more_bits_than_the_numbers() -> None:
+    x = np.random.default_rng(0).normal(size=(64, 1000)).astype(np.float32)
+
+    def program(x: XlaOp) -> list[XlaOp]:
+        rows, columns = (numbers(x, S32, dimension, 64, 1000) for dimension in (0, 1))
+        floats = numbers(x, F32, 1, 64, 1000)
+        return [ops.Select(ops.Ge(rows, columns), x, x + x), x * floats]
+
+    assert " x i64>" not in xlapy.compile(record(program, x)).llvm_ir()
+    check_native(program, x)
