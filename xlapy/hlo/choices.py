@@ -12,12 +12,14 @@ may fold in another order, as long as places tell which of equals is the first.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import Dims
 from xlapy.support.records import Record
 
 LEAST_CHOSEN = 32  # elements of a row in which it pays to choose by vectors
@@ -60,10 +62,46 @@ def _ascends(array: Instruction, dim: int) -> bool:
         inner = array.operands[0]
         dimensions: tuple[int, ...] = array.attributes["dimensions"]
         return dim in dimensions and _ascends(inner, dimensions.index(dim))
+    if array.opcode == "reshape":
+        cut = _dim_of_part(array.operands[0].shape.dims, array.shape.dims, dim)
+        return cut is not None and _ascends(array.operands[0], cut)
     if array.opcode != "iota" or not array.shape.type.is_integer:
         return False
     ascends: bool = array.attributes["dimension"] == dim
     return ascends and array.shape.dims[dim] - 1 <= array.shape.type.integer_range[1]
+
+
+def _dim_of_part(before: Dims, after: Dims, dim: int) -> int | None:
+    """The one dimension along which one moves, before a reshape, that moves along `dim` behind it."""
+    inner, outer = math.prod(after[dim + 1 :]), math.prod(after[dim:])
+    for number, size in enumerate(before):
+        below = math.prod(before[number + 1 :])
+        if size > 1 and inner % below == 0 and below * size % outer == 0:
+            return number
+    return None
+
+
+def chooses_in_parts(reduce: Instruction) -> bool:
+    """Whether a reduce chooses the same if parts of what it folds, in order, are folded first, each from the initial
+    values. These take part several times then. So of equals it must be the first one that counts, or places decide; and
+    of keys those that are equal must be the same, or not be equal to that among the initial values."""
+    choice = choice_of(reduce)
+    if choice is None:
+        return False
+    _, initial = reduce.grouped_operands()
+    key, place = initial[choice.key], initial[1 - choice.key]
+    equal = _chosen(reduce.called[0], choice.key, _EQUAL)
+    of_key, of_place = equal[choice.key], equal[1 - choice.key]
+    by_place = place.shape.type.is_integer and {of_place[0], of_place[-1]} == {*Tie}
+    is_first = {*of_place} == {Tie.FIRST}
+    return (by_place or is_first) and ({*of_key} == {Tie.FIRST} or _is_told_from_others(key))
+
+
+def _is_told_from_others(key: Instruction) -> bool:
+    """Whether what equals a key is the same, bit by bit; a float may be a zero of either sign."""
+    if not key.shape.type.is_float:
+        return True
+    return key.opcode == "constant" and bool(key.attributes["literal"].scalar() != 0)
 
 
 # -- regions -----------------------------------------------------------------------------------------------------------

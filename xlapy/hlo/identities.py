@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.graph import Computation
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
@@ -19,11 +19,18 @@ from xlapy.hlo.shape import Shape
 def identity_literal(region: Computation) -> Literal | None:
     """The element that changes nothing under a region of one commutative, associative op; None for other regions."""
     root = region.root
-    if Trait.COMMUTATIVE not in root.spec.traits or root.spec.identity is None or not root.shape.is_scalar:
+    if Trait.COMMUTATIVE not in root.spec.traits or not root.shape.is_scalar:
         return None
-    if len(region.parameters) != 2 or set(root.operands) != set(region.parameters) or root.shape.type.is_complex:
+    if len(region.parameters) != 2 or set(root.operands) != set(region.parameters):
         return None
-    return _literal(root.spec.identity, root.shape.type)
+    return identity_of(root)
+
+
+def identity_of(op: Instruction) -> Literal | None:
+    """The same of such an op on its own."""
+    if op.spec.identity is None or op.shape.type.is_complex:
+        return None
+    return _literal(op.spec.identity, op.shape.type)
 
 
 @lru_cache(maxsize=1 << 8)

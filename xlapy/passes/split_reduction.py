@@ -27,23 +27,26 @@ becomes
     t = f32[16,4,1024] reduce(s, identity), dimensions={1}, to_apply=add
     ROOT r = f32[1024] reduce(t, zero), dimensions={0,1}, to_apply=add
 
-Only for one commutative, associative op, whose order of folding is free. The split depends on the shape alone, so the
-result is the same for any number of threads.
+Only for commutative, associative ops, one for each array, whose order of folding is free; and for the place of the
+largest element, or the smallest, whose parts are folded from the same initial values, as these may take part again. The
+split depends on the shape alone, so the result is the same for any number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo import element_types as et
+from xlapy.hlo.choices import choice_of, chooses_in_parts
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.identities import identity_literal
-from xlapy.hlo.kernel_plan import RowSpace, is_element_op, is_row_major, row_space, sole_operation, three_parts
+from xlapy.hlo.identities import identity_of
+from xlapy.hlo.kernel_plan import RowSpace, is_element_op, is_row_major, row_space, sole_operations, three_parts
+from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims
-from xlapy.passes.base import ComputationPass, pinned, replace_all
+from xlapy.passes.base import ComputationPass, needed_by, pinned, replace_all
 from xlapy.passes.fusion.rows import returns_to_elements
 
 LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
@@ -59,6 +62,7 @@ LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewe
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
 LONG_BYTES = 8 << 20  # of a row that gives more: tasks read several side by side, and there are as many tasks as before
 LONG_PARTS = (*range(512, PARTS.start, -1), *PARTS)
+LEAST_CHOSEN_FROM = 1 << 10  # elements: it takes as long as some hundred of them to tell where the best of all lanes is
 LEAST_ROWS = PARTS.stop  # of a chain over rows, to hand out
 MOST_FOLLOWED = 64  # instructions on the way back to what folded rows before
 
@@ -80,23 +84,37 @@ class SplitReduction(ComputationPass):
 
 
 def _is_splittable(instruction: Instruction) -> bool:
-    if instruction.opcode != "reduce" or len(instruction.operands) != 2:
+    if instruction.opcode != "reduce":
         return False
-    if instruction.shape.type.is_narrow_float and not _is_of_extrema(instruction):
+    if chooses_in_parts(instruction):
+        return True
+    if _rounds(instruction) and not _is_of_extrema(instruction):
         return False  # partial folds would be rounded
-    return identity_literal(instruction.called[0]) is not None
+    return _identities(instruction) is not None
+
+
+def _identities(reduce: Instruction) -> list[Literal] | None:
+    """What changes nothing under each of the ops of which its computation consists, if it consists of such."""
+    found = [identity_of(op) for op in sole_operations(reduce.called[0])]
+    known = [literal for literal in found if literal is not None]
+    return known if known and len(known) == len(found) else None
+
+
+def _rounds(reduce: Instruction) -> bool:
+    return any(result.type.is_narrow_float for result in reduce.shape.leaves())
 
 
 def _is_of_extrema(reduce: Instruction) -> bool:
-    combiner = sole_operation(reduce.called[0])
-    return combiner is not None and combiner.opcode in ("maximum", "minimum")
+    return all(combiner.opcode in ("maximum", "minimum") for combiner in sole_operations(reduce.called[0]))
 
 
 def _split(reduce: Instruction) -> Instruction | None:
     """The same fold in two steps; None if one is better, or there are no good parts."""
+    if len(reduce.operands) > 2:
+        return _in_parts(reduce) if _is_worth_it(reduce) else None
     rows = _rows_before(reduce)
     if rows is not None:
-        return _in_two_steps(reduce, reduce.operands[0], reduce.attributes["dimensions"], rows.folded)
+        return _in_two_steps(reduce, [reduce.operands[0]], reduce.attributes["dimensions"], rows.folded)
     if _is_of_memory(reduce) and (whole := _in_parts_of_rows(reduce)) is not None:
         return whole
     return _in_parts(reduce) if _is_worth_it(reduce) and not _is_of_row_chain(reduce) else None
@@ -135,7 +153,7 @@ def _folded_before(array: Instruction) -> RowSpace | None:
 
 
 def _is_worth_it(reduce: Instruction) -> bool:
-    array, results = reduce.operands[0].shape, reduce.shape.size
+    array, results = reduce.operands[0].shape, reduce.shape.leaves()[0].size
     is_large = array.bytes >= LEAST_BYTES and array.size >= LEAST_FOLDED * PARTS.start * results
     if array.rank - 1 in reduce.attributes["dimensions"]:
         return is_large and results <= FEW_ROWS
@@ -181,7 +199,7 @@ def _in_parts_of_rows(reduce: Instruction) -> Instruction | None:
     if array.shape.type is not folded.type:
         cut = reduce.parent.add("convert", [cut], shape=folded.with_dims(dims), metadata=reduce.metadata)
     first = len(counted)
-    return _in_two_steps(reduce, cut, (*range(first, first + len(rows)),), (first + 1,))
+    return _in_two_steps(reduce, [cut], (*range(first, first + len(rows)),), (first + 1,))
 
 
 def _rows_together(rows: int, row_bytes: int) -> int:
@@ -197,38 +215,72 @@ def _rows_together(rows: int, row_bytes: int) -> int:
 
 
 def _in_parts(reduce: Instruction) -> Instruction | None:
-    computation, array = reduce.parent, reduce.operands[0]
+    arrays, _ = reduce.grouped_operands()
+    dims = arrays[0].shape.dims
     folded: tuple[int, ...] = tuple(sorted(reduce.attributes["dimensions"]))
-    first, size = folded[0], array.shape.dims[folded[0]]
+    first, size = folded[0], dims[folded[0]]
     if len(folded) == 1 or size < PARTS.stop:
-        is_of_rows = folded[-1] == array.shape.rank - 1
-        is_long = is_of_rows and array.shape.bytes >= LONG_BYTES * reduce.shape.size
-        parts = next((count for count in (LONG_PARTS if is_long else PARTS) if size % count == 0), None)
+        is_of_rows = folded[-1] == len(dims) - 1
+        is_long = is_of_rows and arrays[0].shape.bytes >= LONG_BYTES * reduce.shape.leaves()[0].size
+        least = LEAST_CHOSEN_FROM if is_of_rows and chooses_in_parts(reduce) else 1
+        numbers = LONG_PARTS if is_long else PARTS
+        parts = next((count for count in numbers if size % count == 0 and size >= least * count), None)
         if parts is None:
             return None
-        dims = (*array.shape.dims[:first], parts, size // parts, *array.shape.dims[first + 1 :])
-        array = computation.add("reshape", [array], shape=array.shape.with_dims(dims), metadata=reduce.metadata)
+        dims = (*dims[:first], parts, size // parts, *dims[first + 1 :])
+        arrays = tuple(
+            reduce.parent.add("reshape", [array], shape=array.shape.with_dims(dims), metadata=reduce.metadata)
+            for array in arrays
+        )
         folded = (first, first + 1, *(dim + 1 for dim in folded[1:]))
-    return _in_two_steps(reduce, array, folded, folded[1:])
+    return _in_two_steps(reduce, arrays, folded, folded[1:])
 
 
-def _in_two_steps(reduce: Instruction, array: Instruction, folded: Dims, first: Dims) -> Instruction:
-    """The fold of the dimensions `folded` of `array`: of the `first` ones, then of the others."""
-    computation = reduce.parent
-    literal = identity_literal(reduce.called[0])
-    assert literal is not None
-    identity = computation.add("constant", literal=literal)
+def _in_two_steps(reduce: Instruction, arrays: Sequence[Instruction], folded: Dims, first: Dims) -> Instruction:
+    """The fold of the dimensions `folded` of `arrays`: of the `first` ones, then of the others."""
+    computation, dims, region = reduce.parent, arrays[0].shape.dims, _region(reduce)
+    _, initial = reduce.grouped_operands()
     partial = computation.add(
-        "reduce", [array, identity], called=reduce.called, dimensions=first, metadata=reduce.metadata
+        "reduce", [*arrays, *_starts(reduce)], called=[region], dimensions=first, metadata=reduce.metadata
     )
-    left = [dim for dim in range(array.shape.rank) if dim not in first]
-    dims = tuple(array.shape.dims[dim] for dim in left if dim not in folded)
+    left = [dim for dim in range(len(dims)) if dim not in first]
     whole = computation.add(
         "reduce",
-        [partial, reduce.operands[1]],
-        called=reduce.called,
+        [*(computation.unpacked(partial) if partial.shape.is_tuple else [partial]), *initial],
+        called=[region],
         dimensions=tuple(left.index(dim) for dim in left if dim in folded),
-        shape=reduce.shape.with_dims(dims),
         metadata=reduce.metadata,
     )
-    return whole if dims == reduce.shape.dims else computation.add("reshape", [whole], shape=reduce.shape)
+    return whole if whole.shape == reduce.shape else computation.add("reshape", [whole], shape=reduce.shape)
+
+
+def _starts(reduce: Instruction) -> Sequence[Instruction]:
+    """What partial folds begin with."""
+    literals = _identities(reduce)
+    if literals is None:
+        initial: Sequence[Instruction] = reduce.grouped_operands()[1]
+        return initial
+    return [reduce.parent.add("constant", literal=literal) for literal in literals]
+
+
+def _region(reduce: Instruction) -> Computation:
+    """What both steps fold by. If nobody asks for the element that is chosen, any of equal ones will do, such as that
+    at the place which is: then that is the only place for lanes to remember."""
+    region, choice = reduce.called[0], choice_of(reduce)
+    if choice is None or reduce.is_root or any(user.opcode != "get-tuple-element" for user in reduce.users):
+        return region
+    place = 1 - choice.key
+    chosen = region.root.operands[place]
+    if chosen.opcode != "select" or any(user.attributes["index"] != place for user in reduce.users):
+        return region
+    own = region.clone()
+    condition, *sides = own.root.operands[place].operands
+    if any(side.opcode != "parameter" for side in sides):
+        return region
+    keys = [own.parameters[side.attributes["number"] - place + choice.key] for side in sides]
+    results = [*own.root.operands]
+    results[choice.key] = own.add("select", [condition, *keys])
+    own.replace(own.root, own.add("tuple", results))
+    alive = needed_by([own.root, *own.parameters])
+    own.remove([instruction for instruction in own if instruction not in alive])
+    return own

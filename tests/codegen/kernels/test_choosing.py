@@ -12,7 +12,7 @@ import pytest
 
 import xlapy
 from tests.support.choices import region
-from tests.support.native import assert_same_bits
+from tests.support.native import assert_same_bits, on_threads
 from xlapy.hlo.element_types import ALL
 
 SIZES = (31, 32, 33, 64, 100, 257, 1000)
@@ -213,3 +213,48 @@ def test_nothing_to_choose_from(dims: str) -> None:
     rows = dims[1:-1].split(",", maxsplit=1)[0]
     text = program("f32", 100, "-inf", ARGMAX).replace("[40,100]", dims).replace("[40]", f"[{rows}]")
     check(text, np.zeros([int(size) for size in dims[1:-1].split(",")], np.float32))
+
+
+def test_whole_arrays_are_shared_out() -> None:
+    """The first of equals is found in whichever part it is, and a NaN in any of them, on any number of threads."""
+    generator = np.random.default_rng(5)
+    size, parts = 1 << 18, 1 << 11
+    usual = generator.integers(-9, 9, size).astype(np.float32)
+    late, early = usual.copy(), usual.copy()
+    late[[size - 1, size - parts, 77 * parts + 5]] = 10
+    early[[parts - 1, parts, 3 * parts]] = 10
+    with_nans = late.copy()
+    with_nans[[5 * parts + 1, 9 * parts]] = np.nan
+    arrays = [usual, late, early, with_nans, np.zeros_like(usual), np.full_like(usual, -np.inf)]
+    text = f"""HloModule m
+      {chooser("region", ARGMAX, "gt", "f32", "s32")}
+      ENTRY main {{
+        x = f32[{size}] parameter(0)
+        y = s32[{size}] iota(), iota_dimension=0
+        rows = f32[4,{size // 4}] reshape(x)
+        places = s32[4,{size // 4}] iota(), iota_dimension=1
+        columns = f32[{size // 4},4] reshape(x)
+        below = s32[{size // 4},4] iota(), iota_dimension=0
+        c = f32[] constant(-inf)
+        d = s32[] constant(0)
+        r = (f32[], s32[]) reduce(x, y, c, d), dimensions={{0}}, to_apply=region
+        s = (f32[4], s32[4]) reduce(rows, places, c, d), dimensions={{1}}, to_apply=region
+        t = (f32[4], s32[4]) reduce(columns, below, c, d), dimensions={{0}}, to_apply=region
+        i = s32[] get-tuple-element(r), index=1
+        j = s32[4] get-tuple-element(s), index=1
+        k = s32[4] get-tuple-element(t), index=1
+        ROOT all = (s32[], s32[4], (f32[4], s32[4]), s32[4]) tuple(i, j, t, k)
+      }}"""
+    executable = xlapy.compile(text)
+    assert "s32[128,2048]" in executable.hlo_text(), "parts are folded by themselves"
+    for array in arrays:
+        rows, columns = array.reshape(4, -1), array.reshape(-1, 4)
+        below = columns.argmax(0).astype(np.int32)
+        expected = (
+            np.int32(array.argmax()),
+            rows.argmax(1).astype(np.int32),
+            (columns[below, range(4)], below),
+            below,
+        )
+        for threads in (1, 3):
+            assert_same_bits(on_threads(executable, threads)(array), expected)
