@@ -108,6 +108,18 @@ def test_portable_artifacts_go_both_ways() -> None:
         _xla.mlir.deserialize_portable_artifact(artifact[:60])
 
 
+def test_damaged_bytes_are_refused_though_what_is_said_of_them_is_no_text() -> None:
+    """jaxlib alone would end the process where its message quotes a name that is not UTF-8."""
+    mlir = _xla.mlir.xla_computation_to_mlir_module(axpy())
+    original = _xla.mlir.serialize_portable_artifact(mlir, "1.0.0")
+    for name in (b"multiply_v1", b"func_v1"):
+        damaged = original.replace(name, b"\xff" * len(name))
+        assert damaged != original
+        for source in (damaged, damaged.replace(b"StableHLO_v1", b"AnotherOne_v1")):
+            with pytest.raises(ParseError, match="no module in MLIR's binary form"):
+                xlapy.load(source)
+
+
 def test_without_jaxlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
     monkeypatch.setitem(sys.modules, "jax.interpreters", None)

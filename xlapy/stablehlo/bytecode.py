@@ -6,7 +6,9 @@ installed. Text needs no such library.
 
 from __future__ import annotations
 
+import contextlib
 import io
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xlapy.support.errors import ParseError, UnsupportedError
@@ -33,34 +35,34 @@ def text_of_bytecode(data: bytes) -> str:
     Raises ParseError for bytes that hold no module, UnsupportedError where jaxlib is missing."""
     ir, dialect, context = _library()
     read = _portable if is_portable_artifact(data) else _plain
-    try:
-        with context:
+    with _errors_of(ir, context) as said:
+        try:
             return str(read(ir, dialect, context, data))
-    except (ir.MLIRError, ValueError, SystemError) as error:
-        raise ParseError(f"these bytes are no module in MLIR's binary form: {_reason(error)}") from None
+        except (ir.MLIRError, ValueError, SystemError, MemoryError) as error:
+            reason = _reason(said, error)
+    raise ParseError(f"these bytes are no module in MLIR's binary form: {reason}")
 
 
 def bytecode_of_text(text: str) -> bytes:
     """A module in MLIR's binary form, of the version that jaxlib has."""
     ir, _, context = _library()
     result = io.BytesIO()
-    with context:
-        _parsed(ir, text).operation.write_bytecode(result)
+    with _errors_of(ir, context) as said:
+        _parsed(ir, text, said).operation.write_bytecode(result)
     return result.getvalue()
 
 
 def portable_artifact(text: str, target: str) -> bytes:
     """A module as StableHLO of the version `target` ("1.0.0"), which newer libraries read, too."""
     ir, dialect, context = _library()
-    with context:
-        module = _parsed(ir, text)
+    with _errors_of(ir, context) as said:
+        module = _parsed(ir, text, said)
         try:
             return bytes(dialect.serialize_portable_artifact(module, target))
         except (ir.MLIRError, ValueError, SystemError) as error:
-            known = f"{dialect.get_minimum_version()} to {dialect.get_current_version()}"
-            raise UnsupportedError(
-                f"this module is not written as StableHLO {target!r}, of which jaxlib has {known}: {_reason(error)}"
-            ) from None
+            reason = _reason(said, error)
+    known = f"{dialect.get_minimum_version()} to {dialect.get_current_version()}"
+    raise UnsupportedError(f"this module is not written as StableHLO {target!r}, of which jaxlib has {known}: {reason}")
 
 
 def _library() -> tuple[Any, Any, Any]:
@@ -85,15 +87,38 @@ def _portable(ir: Any, dialect: Any, context: Any, data: bytes) -> Any:
     return dialect.deserialize_portable_artifact(context, data)
 
 
-def _parsed(ir: Any, text: str) -> Any:
+def _parsed(ir: Any, text: str, said: list[str]) -> Any:
     try:
         return ir.Module.parse(text)
-    except ir.MLIRError as error:
-        raise ParseError(f"MLIR does not read this module: {_reason(error)}") from None
+    except (ir.MLIRError, ValueError) as error:
+        raise ParseError(f"MLIR does not read this module: {_reason(said, error)}") from None
 
 
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]
+@contextlib.contextmanager
+def _errors_of(ir: Any, context: Any) -> Iterator[list[str]]:
+    """What MLIR says of errors in the context, which is the current one meanwhile. Left to itself, jaxlib ends the
+    process where such a message is not UTF-8, as it is when it quotes names from damaged bytes."""
+    said: list[str] = []
+
+    def note(diagnostic: Any) -> bool:
+        if diagnostic.severity != ir.DiagnosticSeverity.ERROR:
+            return False
+        with contextlib.suppress(RuntimeError, ValueError):  # not UTF-8
+            said.append(str(diagnostic))
+        return True
+
+    with context:
+        context.emit_error_diagnostics = True
+        handler = context.attach_diagnostic_handler(note)
+        try:
+            yield said
+        finally:
+            handler.detach()
+
+
+def _reason(said: Sequence[str], error: BaseException) -> str:
+    """What MLIR said first, or else what was raised."""
+    return " ".join((said[0] if said else str(error)).split())[:300]
 
 
 __all__ = ["bytecode_of_text", "is_bytecode", "is_portable_artifact", "portable_artifact", "text_of_bytecode"]
