@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 
 from tests.support.accuracy import apply
+from xlapy.hlo.evaluate import special
 
 RANDOM = np.random.default_rng(11)
 SHAPES = 10.0 ** RANDOM.uniform(-3, 4, 3000)
@@ -48,6 +49,30 @@ def test_derivatives_of_the_incomplete_gamma_function() -> None:
         expected = np.array([float(s) for s in slopes])
     assert relative(apply("igamma_grad_a", a, x), expected) < 1e-11
     assert relative(apply("random_gamma_grad", a, x), samples) < 1e-11
+
+
+FAR_OUT = np.array(
+    [
+        (1e-12, 0.9, -0.2601839393264913, 575954303976.1864, 0.9999999999997398),
+        (1e-09, 1.5, -0.10001958267336562, 672385005.0697559, 0.9999999998999805),
+        (0.001, 700.0, -1.4266790230882356e-307, 1005.6948482153811, 1.0),
+        (2.5, 600.0, -1.6730702583938616e-256, 5.709691520338854, 1.0),
+        (10.0, 1e-20, -1.3338694457933092e-205, 4.840345444894763e-20, 2.7557319223985875e-207),
+        (40.0, 0.001, -1.2989998092576906e-167, 0.0002652335503050877, 1.22442229823491e-168),
+        (40.0, 800.0, -9.451991741719277e-281, 3.1636209311472117, 1.0),
+        (300.0, 30.0, -1.0713157935645655e-184, 0.25596382556601494, 4.6485608914435285e-185),
+    ]
+)
+"""a, x, dP/da, -(dP/da) / (dP/dx) and P by mpmath in 2600 bits: x is nothing beside a there, or a beside x, or a is so
+small that digamma(a) says little but -1/a."""
+
+
+def test_incomplete_gamma_functions_far_out() -> None:
+    a, x, *expected = FAR_OUT.T
+    for name, exact in zip(("igamma_grad_a", "random_gamma_grad", "igamma"), expected, strict=True):
+        reference = np.vectorize(special.FUNCTIONS[name.replace("_", "-")])
+        for got in (apply(name, a, x), reference(a, x)):
+            np.testing.assert_allclose(got, exact, rtol=1e-12, err_msg=name)
 
 
 def test_zeta() -> None:

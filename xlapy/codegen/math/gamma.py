@@ -130,9 +130,8 @@ def _prefix(k: KernelBuilder, a: Value, x: Value) -> Value:
     """x^a e^-x / gamma(a); through x/a where a is large, so that large terms do not cancel."""
     small = exp(k, k.sub(k.sub(k.mul(a, log(k, x)), x), _log_gamma_positive(k, a)))
     ratio = k.div(k.sub(x, a), a)
-    exponent = k.sub(
-        k.mul(a, k.sub(log1p_of_any(k, ratio), ratio)), _stirling_rest(k, k.greater(a, float(_ASYMPTOTIC)))
-    )
+    logarithm = k.select(k.compare("lt", ratio, -0.5), log(k, k.div(x, a)), log1p_of_any(k, ratio))
+    exponent = k.sub(k.mul(a, k.sub(logarithm, ratio)), _stirling_rest(k, k.greater(a, float(_ASYMPTOTIC))))
     large = k.mul(k.sqrt(k.mul(a, 1 / (2 * math.pi))), exp(k, exponent))
     return k.select(k.compare("gt", a, float(_ASYMPTOTIC)), large, small)
 
@@ -278,10 +277,10 @@ def igammac(k: KernelBuilder, a: Value, x: Value) -> Value:
 
 def _slope_over_prefix(k: KernelBuilder, p: _Parts) -> Value:
     """dP/da divided by x^a e^-x / gamma(a)."""
-    growth = k.sub(log(k, p.x), digamma(k, p.a))
-    lower = k.div(p.total, p.a)
-    of_series = k.add(k.mul(lower, k.sub(growth, k.div(1.0, p.a))), k.div(p.total_slope, p.a))
-    of_fraction = k.neg(k.div(k.sub(growth, p.fraction_log_slope), p.fraction))
+    growth = k.sub(log(k, p.x), digamma(k, k.add(p.a, 1.0)))  # digamma(a) itself is mostly -1/a where a is small
+    of_series = k.div(k.add(k.mul(p.total, growth), p.total_slope), p.a)
+    growth_of_rest = k.add(growth, k.div(1.0, p.a))
+    of_fraction = k.neg(k.div(k.sub(growth_of_rest, p.fraction_log_slope), p.fraction))
     return k.select(p.by_series, of_series, of_fraction)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 
 ASYMPTOTIC = 16.0
 """Sums over Bernoulli numbers hold from here on."""
+
+Number = TypeVar("Number", float, complex)
 
 
 def scalar(function: Callable[..., float]) -> Callable[..., Array]:
@@ -202,8 +205,13 @@ def _is_in_domain(a: float, x: float) -> bool:
 
 
 def _gamma_density(a: float, x: float) -> float:
-    """x^a e^-x / gamma(a)"""
-    return math.exp(a * math.log(x) - x - math.lgamma(a))
+    """x^a e^-x / gamma(a); where a is large through x / a, so that large terms do not cancel."""
+    if a <= ASYMPTOTIC:
+        return math.exp(a * math.log(x) - x - math.lgamma(a))
+    away = (x - a) / a
+    logarithm = math.log1p(away) if away > -0.5 else math.log(x) - math.log(a)
+    rest = sum(b / (2 * k * (2 * k - 1) * a ** (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))
+    return math.sqrt(a / (2 * math.pi)) * math.exp(a * (logarithm - away) - rest)
 
 
 def _lower_series(a: float, x: float) -> float:
@@ -218,56 +226,67 @@ def _lower_series(a: float, x: float) -> float:
 
 
 def _upper_fraction(a: float, x: float) -> float:
-    """x^a e^-x / gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))"""
-    fraction = continued_fraction(x + 1 - a, lambda n: (n * (a - n), x + 2 * n + 1 - a))
-    return _gamma_density(a, x) / fraction
+    return _gamma_density(a, x) / _fraction(a, x)
 
 
-def continued_fraction(first: float, part: Callable[[int], tuple[float, float]]) -> float:
-    """first + a1 / (b1 + a2 / (b2 + ...)) with (a, b) of `part(n)`, by Lentz's method."""
+def _fraction(a: Number, x: float) -> Number:
+    """x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...), by which x^a e^-x / gamma(a) is divided."""
+    return continued_fraction(x + 1 - a, lambda n: (n * (a - n), x + 2 * n + 1 - a))
+
+
+def continued_fraction(first: Number, part: Callable[[int], tuple[Number, Number]]) -> Number:
+    """first + a1 / (b1 + a2 / (b2 + ...)) with (a, b) of `part(n)`, by Lentz's method. Complex numbers whose imaginary
+    parts are tiny carry a derivative along, which has to settle, too."""
     tiny = 1e-300
     value = c = first or tiny
-    d = 0.0
+    d: Number = 0.0
     for n in range(1, MAX_TERMS):
         numerator, denominator = part(n)
         d = 1 / ((denominator + numerator * d) or tiny)
         c = (denominator + numerator / c) or tiny
-        value *= c * d
-        if abs(c * d - 1) <= 4 * NEGLIGIBLE:
+        change = c * d
+        value *= change
+        is_steady = abs(change.imag * value.real) <= 4 * NEGLIGIBLE * abs(value.imag)
+        if is_steady and abs(change - 1) <= 4 * NEGLIGIBLE:
             break
     return value
 
 
-def igamma_grad_a(a: float, x: float) -> float:
-    """The derivative by a of the sum over n of x^(a + n) e^-x / gamma(a + n + 1), term by term."""
-    if not _is_in_domain(a, x):
-        return math.nan
-    if x in (0, math.inf):
-        return 0.0
-    logarithm = math.log(x)
-    weight = _gamma_density(a, x) / a
-    slope = digamma(a + 1)
-    total = 0.0
+TINY_STEP = 1e-150
+"""f(a + i h) is f(a) + i h f'(a) for an h whose square is nothing beside 1."""
+
+
+def _slope_over_density(a: float, x: float) -> float:
+    """dP/da divided by x^a e^-x / gamma(a): of the series term by term, or of Q = that / fraction, whichever has no
+    terms of both signs."""
+    growth = math.log(x) - digamma(a + 1)
+    if x > a + 1:
+        fraction = _fraction(complex(a, TINY_STEP), x)
+        return (fraction.imag / TINY_STEP / fraction.real - growth - 1 / a) / fraction.real
+    weight = 1 / a
+    total = weight * growth
     for n in range(1, MAX_TERMS):
-        term = weight * (logarithm - slope)
-        total += term
-        if a + n > x and abs(term) <= abs(total) * NEGLIGIBLE:
-            break
-        slope += 1 / (a + n)
+        growth -= 1 / (a + n)
         weight *= x / (a + n)
+        term = weight * growth
+        total += term
+        if abs(term) <= abs(total) * NEGLIGIBLE:
+            break
     return total
 
 
+def igamma_grad_a(a: float, x: float) -> float:
+    """dP/da"""
+    if not _is_in_domain(a, x):
+        return math.nan
+    return 0.0 if x in (0, math.inf) else _gamma_density(a, x) * _slope_over_density(a, x)
+
+
 def random_gamma_grad(a: float, x: float) -> float:
-    """-(dP/da) / (dP/dx)"""
+    """-(dP/da) / (dP/dx), from both of which the density is left out: far out it is none."""
     if not _is_in_domain(a, x) or math.isinf(x):
         return math.nan
-    if x == 0:
-        return 0.0
-    change, density = -igamma_grad_a(a, x) * x, _gamma_density(a, x)
-    if density == 0:
-        return math.copysign(math.inf, change) if change else math.nan
-    return change / density
+    return 0.0 if x == 0 else -x * _slope_over_density(a, x)
 
 
 # -- beta function -------------------------------------------------------------------------------------------------
