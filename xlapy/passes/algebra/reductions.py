@@ -71,14 +71,14 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     """reduce(x) of rows of a few elements -> f(initial value, f(f(x[..., 0], x[..., 1]), x[..., 2]))
 
     Vectors go along the rows, and what is made from the result is fused. Rows are not computed for each of their
-    elements again, so these must be little work. The largest element of rows that are needed again is mostly the shift
-    of a softmax, which has kernels of its own."""
+    elements again, so these must be little work. The largest element of rows that are needed again as a whole is mostly
+    the shift of a softmax, which has kernels of its own. Others are folded, or read column by column, as colors are."""
     operation, dims = sole_operation(root.called[0]), x.shape.dims
     if operation is None or d != (len(dims) - 1,) or not 1 < dims[-1] <= MOST_FEW or root.shape.type.is_narrow_float:
         return None
     if root.shape.size < LEAST_FEW_FOLDS or not _is_little_work(x):
         return None
-    if operation.opcode == "maximum" and x.sole_user is None:
+    if operation.opcode == "maximum" and x.sole_user is None and not _is_read_by_columns(x):
         return None
     whole = [SliceDimension(0, size) for size in dims[:-1]]
     parts = [new.slice(x, dimensions=(*whole, SliceDimension(n, n + 1))) for n in range(dims[-1])]
@@ -139,10 +139,24 @@ def _is_little_work(value: Instruction) -> bool:
         is_element_wise = Trait.ELEMENTWISE in instruction.spec.traits
         if seen > MOST_BEHIND or (is_element_wise and arithmetic_cost(instruction).transcendentals):
             return False
-        if is_element_wise and instruction.sole_user is None:
+        if (
+            is_element_wise
+            and instruction.sole_user is None
+            and not (instruction is value and _is_read_by_columns(value))
+        ):
             return False
         pending += instruction.operands if is_element_wise else ()
     return True
+
+
+def _is_read_by_columns(rows: Instruction) -> bool:
+    """All that rows are needed for is a fold of each, or single elements."""
+    last = rows.shape.rank - 1
+    return not rows.is_root and all(
+        (user.opcode == "reduce" and user.attributes["dimensions"] == (last,))
+        or (user.opcode == "slice" and user.shape.dims[last] == 1)
+        for user in rows.users
+    )
 
 
 @LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)
