@@ -12,6 +12,7 @@ from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.hlo.reshape_groups import Group, reshape_groups
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
+from xlapy.passes.fusion.cost import CHEAP, operation_cost
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
@@ -128,6 +129,35 @@ def slice_of_concatenate(x: Instruction, d: int, s: tuple[SliceDimension, ...]) 
             break
         part, inner = found
     return None if part is x else new.slice(part, dimensions=(*s[:d], inner, *s[d + 1 :]))
+
+
+MOST_ELEMENTS = 4  # of a vector that is taken apart
+
+
+@LAWS.law(P.reshape(P.slice(x, dimensions=s)))
+def element_of_vector(root: Instruction, x: Instruction, s: tuple[SliceDimension, ...]) -> Value | None:
+    """reshape(slice(f(a, b))) -> f(reshape(slice(a)), reshape(slice(b))), of one of a few elements, if the others too
+    are needed one by one
+
+    The state of a system is such a vector, put together and taken apart at each step, and its elements are in registers
+    if they are scalars. Functions are better computed of all elements at once."""
+    if root.shape.rank or not 1 < x.shape.size <= MOST_ELEMENTS or x.is_root or x.called:
+        return None
+    if Trait.ELEMENTWISE not in x.spec.traits or operation_cost(x) > CHEAP or not all(map(_is_one_element, x.users)):
+        return None
+
+    def own(value: Instruction) -> Value:
+        return new.reshaped(new.slice(value, dimensions=s), ()) if value.shape.dims == x.shape.dims else value
+
+    result = root.shape if x.spec.takes_result else None
+    return new.op(x.opcode, [own(operand) for operand in x.operands], shape=result, **x.attributes)
+
+
+def _is_one_element(user: Instruction) -> bool:
+    """The user is an element, or nobody's any more."""
+    if user.opcode != "slice":
+        return not (user.users or user.is_root)
+    return not user.is_root and all(each.opcode == "reshape" and not each.shape.rank for each in user.users)
 
 
 def _part_around(
