@@ -20,7 +20,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims
 from xlapy.passes.base import Record
 from xlapy.passes.fusion.cost import memory_bytes
-from xlapy.passes.fusion.plan import IDENTITY, FusionPlan, Group
+from xlapy.passes.fusion.plan import IDENTITY, FusionPlan, Group, is_made_of_rows
 
 MAX_CONSUMERS_TRIED = 8  # of one producer: values with thousands of readers exist
 
@@ -87,7 +87,8 @@ class _Stored:
 
 
 def _is_mergeable(group: Group) -> bool:
-    return group.kind is FusionKind.LOOP and not group.updates_in_place and not is_blocked_transpose(group.root)
+    is_loop = group.kind is FusionKind.LOOP and not group.updates_in_place
+    return is_loop and not is_blocked_transpose(group.root) and not is_made_of_rows(group.root)
 
 
 def _merge_into_consumer(stored: _Stored, producer: Group) -> None:

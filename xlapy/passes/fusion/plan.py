@@ -17,6 +17,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.hlo.attributes import FusionKind, Window
+from xlapy.hlo.axis_maps import axis_maps
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
     FOLDS,
@@ -204,6 +205,33 @@ def _columns_folded(root: Instruction) -> int:
     return source.dims[fastest] if fastest is not None and fastest not in root.attributes["dimensions"] else 0
 
 
+def is_made_of_rows(joined: Instruction) -> bool:
+    """What is padded, or joined of parts of one array, is read by others than those that move it further: a kernel of
+    its own picks its vectors, where one that computes something would ask for each lane at the ends of rows where it
+    lies. If elements are narrow, vectors have many of these, and storing them costs next to nothing; if rows are long,
+    they have few ends."""
+    if joined.opcode not in CHOOSING or joined.shape.type.bytes > MOST_PICKED_BYTES or joined.shape.rank < 2:
+        return False
+    if joined.shape.bytes < LEAST_PICKED or joined.shape.dims[-1] > MOST_PICKED_ROW or not _is_read_by_others(joined):
+        return False
+    return axis_maps(joined, _is_no_move) is not None
+
+
+MOST_PICKED_BYTES, MOST_PICKED_ROW = 2, 512
+LEAST_PICKED = 4096  # bytes of an array
+
+
+def _is_read_by_others(value: Instruction) -> bool:
+    return any(
+        _is_read_by_others(user) if user.opcode in ("slice", "reshape", "reverse") else user.opcode not in CHOOSING
+        for user in value.users
+    )
+
+
+def _is_no_move(value: Instruction) -> bool:
+    return Trait.INDEX_MAP not in value.spec.traits
+
+
 def _is_joined_for_itself(columns: Instruction) -> bool:
     """Columns are many, and what reads them would choose among them, lane by lane."""
     if columns.shape.size < LEAST_JOINED:
@@ -370,6 +398,8 @@ class FusionPlan:
             return "a transpose of this size is faster as a copy in blocks"
         if joins_columns(producer) and _is_joined_for_itself(producer):
             return "its columns are joined in registers"
+        if is_made_of_rows(producer):
+            return "its narrow rows are picked from others, vector by vector"
         for user in producer.users:
             fault = self._refused_by(user, producer)
             if fault:
