@@ -276,3 +276,35 @@ def test_whole_folds_of_integers_go_along_longer_rows() -> None:
             assert_same(compiled(*arguments), xlapy.evaluate(text, *arguments), name)
         has_vectors = re.search(r"load <\d\d+ x i8>", compiled.llvm_ir()) is not None
         assert has_vectors or name == "of some colors less", name
+
+
+def test_folds_of_short_rows_go_along_longer_ones() -> None:
+    """Of floats as well; what is kept stays apart from what is folded."""
+    sum_ = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
+    generator = np.random.default_rng(6)
+    x, y = (generator.integers(0, 256, (4, 5, 20, 3)).astype(np.uint8) for _ in range(2))
+    cases = {
+        "all": ("f32[]", "0,1,2,3", True),
+        "of each image": ("f32[4,5]", "2,3", True),
+        "of each group": ("f32[4]", "1,2,3", True),
+        "of colors": ("f32[4,5,3]", "2", False),
+        "of rows": ("f32[4,5,20]", "3", False),
+    }
+    for name, (shape, dims, has_vectors) in cases.items():
+        text = f"""{sum_} ENTRY e {{ x = u8[4,5,20,3] parameter(0) y = u8[4,5,20,3] parameter(1)
+            a = f32[4,5,20,3] convert(x) b = f32[4,5,20,3] convert(y) d = f32[4,5,20,3] subtract(a, b)
+            q = f32[4,5,20,3] multiply(d, d) zero = f32[] constant(0)
+            ROOT r = {shape} reduce(q, zero), dimensions={{{dims}}}, to_apply=add }}"""
+        compiled = xlapy.compile(text)
+        assert_same(compiled(x, y), xlapy.evaluate(text, x, y), name)
+        if has_vectors:
+            assert re.search(r"load <(16|32|64) x i8>", compiled.llvm_ir()), name
+
+
+def test_folded_dimensions_are_kept_apart_from_others() -> None:
+    root = parse("ENTRY e { x = f32[6,8,10,3] parameter(0) ROOT n = f32[6,8,10,3] negate(x) }").entry.root
+    dims = []
+    for first in (0, 1, 2):
+        merged = merged_dims((root,), lambda instruction: instruction.opcode == "parameter", folded=first)
+        dims.append(merged and merged.roots[0].shape.dims)
+    assert dims == [(1440,), (6, 240), (48, 30)]

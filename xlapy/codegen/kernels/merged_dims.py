@@ -63,13 +63,16 @@ class MergedDims(Record):
         return [replace(output, shape=root.shape) for root, output in zip(self.roots, outputs, strict=True)]
 
 
-def merged_dims(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]) -> MergedDims | None:
+def merged_dims(
+    roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], *, folded: int = 0
+) -> MergedDims | None:
     """The program that computes `roots`, of equal dimensions, over as few as possible; None where rows are long enough,
-    or become hardly longer."""
+    or become hardly longer. The dimensions from `folded` on are kept apart from those before."""
     dims = roots[0].shape.dims
     if len(dims) < 2 or not roots[0].shape.size or dims[-1] >= SHORT_ROW:
         return None
     program = _Program(is_input, len(dims))
+    program.leading.add(folded)
     if not all(program.need(root, tuple(range(len(dims)))) for root in roots) or not program.follow():
         return None
     groups = program.groups(dims)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ from xlapy.codegen.libraries.fold import FoldCall, call_of_reduce
 from xlapy.codegen.libraries.sliding import call_of_window
 from xlapy.codegen.stopping import LONG
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import sole_operations
+from xlapy.hlo.kernel_plan import is_row_major, sole_operations
 
 
 @KERNELS.register("reduce")
@@ -49,7 +50,7 @@ def _reduce_kernel(
     reduce: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
 ) -> Kernel:
     known = frozenset(operands)
-    if tuple(roots) == (reduce,) and (kernel := _kernel_of_all(reduce, operands, situation)) is not None:
+    if tuple(roots) == (reduce,) and (kernel := _kernel_of_long_rows(reduce, operands, situation)) is not None:
         return kernel
     plan = plan_reduce(reduce, roots, known.__contains__, bytes_of_arrays(known), situation.target)
     kernel, narrow = _planned_kernel(plan, operands), narrowed(plan)
@@ -58,15 +59,15 @@ def _reduce_kernel(
     return replace(kernel, brief=lambda: replace(_planned_kernel(narrow, operands), is_small=True))
 
 
-def _kernel_of_all(reduce: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
-    """A fold of all elements along longer rows than they have, if their order does not matter, and these are short."""
-    known, init = frozenset(operands), reduce.operands[-1]
-    is_whole = len(reduce.operands) == 2 and len(reduce.attributes["dimensions"]) == reduce.operands[0].shape.rank
-    is_exact = reduce.shape.is_array and (reduce.shape.type.is_integer or reduce.shape.type.kind == "pred")
-    is_free = is_exact and bool(sole_operations(reduce.called[0]))
-    if not (is_whole and is_free and (init in known or init.opcode == "constant")):
+def _kernel_of_long_rows(reduce: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
+    """A fold of whole rows by one operation along longer ones than its array has, where these are short."""
+    known, init, rank = frozenset(operands), reduce.operands[-1], reduce.operands[0].shape.rank
+    first = min(reduce.attributes["dimensions"], default=rank)
+    is_of_rows = sorted(reduce.attributes["dimensions"]) == [*range(first, rank)] and first < rank - 1
+    is_plain = len(reduce.operands) == 2 and reduce.shape.is_array and bool(sole_operations(reduce.called[0]))
+    if not (is_of_rows and is_plain and is_row_major(reduce) and (init in known or init.opcode == "constant")):
         return None
-    merged = merged_dims(reduce.operands[:1], known.__contains__)
+    merged = merged_dims(reduce.operands[:1], known.__contains__, folded=first)
     if merged is None:
         return None
     (root,), inputs = merged.roots, dict(merged.inputs)
@@ -76,16 +77,22 @@ def _kernel_of_all(reduce: Instruction, operands: Sequence[Instruction], situati
         inputs[begin] = init
     else:
         begin = computation.add("constant", literal=init.attributes["literal"])
-    attributes = {**reduce.attributes, "dimensions": tuple(range(root.shape.rank))}
+    kept = _dims_of_size(root.shape.dims, math.prod(reduce.shape.dims)) if first else 0
+    attributes = {**reduce.attributes, "dimensions": tuple(range(kept, root.shape.rank))}
     fold = computation.add("reduce", (root, begin), called=reduce.called, **attributes)
     plan = plan_reduce(fold, (fold,), inputs.__contains__, bytes_of_arrays(known), situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         given = dict(zip(operands, arrays, strict=True))
         bound = {own: replace(given[source], shape=own.shape) for own, source in inputs.items()}
-        emit_reduce(k, plan, bound, outputs, begin, end)
+        emit_reduce(k, plan, bound, [replace(outputs[0], shape=fold.shape)], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body, listens=plan.fold_size >= LONG)
+
+
+def _dims_of_size(dims: Sequence[int], size: int) -> int:
+    """How many of the first dimensions have so many elements."""
+    return next(count for count in range(1, len(dims)) if math.prod(dims[:count]) == size)
 
 
 def _planned_kernel(plan: ReducePlan, operands: Sequence[Instruction]) -> Kernel:
