@@ -111,3 +111,27 @@ def test_eight_vectors_of_a_function_are_the_same_as_few(op: str, kind: str, ste
         assert f"<{lanes} x {'double' if kind == 'f64' else 'float'}>" in many.llvm_ir()
     found, expected = (run.astype(np.float64) for run in (many(x)[-333:], compiled(333)(x[-333:])))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("columns", [9, 31, 32, 44])
+def test_rows_that_are_updated_in_place_end_in_whole_vectors(columns: int) -> None:
+    """The last vector of a row begins inside of the one before it, and is made before that overwrites anything."""
+    text = f"""condition {{ s = (s32[], f32[6,48], f32[6,48]) parameter(0) i = s32[] get-tuple-element(s), index=0
+        n = s32[] constant(5) ROOT c = pred[] compare(i, n), direction=LT }}
+      body {{ s = (s32[], f32[6,48], f32[6,48]) parameter(0) i = s32[] get-tuple-element(s), index=0
+        x = f32[6,48] get-tuple-element(s), index=1 y = f32[6,48] get-tuple-element(s), index=2
+        own = f32[5,{columns}] slice(x), slice={{[1:6], [2:{columns + 2}]}}
+        up = f32[5,{columns}] slice(y), slice={{[0:5], [0:{columns}]}}
+        two = f32[] constant(2) twos = f32[5,{columns}] broadcast(two), dimensions={{}}
+        d = f32[5,{columns}] multiply(own, twos) a = f32[5,{columns}] subtract(d, up)
+        one = s32[] constant(1) at = s32[] constant(2)
+        z = f32[6,48] dynamic-update-slice(x, a, one, at) j = s32[] add(i, one)
+        ROOT t = (s32[], f32[6,48], f32[6,48]) tuple(j, z, y) }}
+      ENTRY e {{ x = f32[6,48] parameter(0) y = f32[6,48] parameter(1) i = s32[] constant(0)
+        t = (s32[], f32[6,48], f32[6,48]) tuple(i, x, y)
+        w = (s32[], f32[6,48], f32[6,48]) while(t), condition=condition, body=body
+        ROOT r = f32[6,48] get-tuple-element(w), index=1 }}"""
+    x, y = np.random.default_rng(9).integers(-9, 9, (2, 6, 48)).astype(np.float32)
+    compiled = xlapy.compile(text)
+    np.testing.assert_array_equal(compiled(x, y), xlapy.evaluate(text, x, y))
+    assert "load float" not in compiled.llvm_ir()
