@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
+import xlapy
 from tests.support.accuracy import apply
 from tests.support.irlab import HAS_FMA
 from xlapy.codegen.math import MATH
@@ -164,6 +166,27 @@ def test_remainders_of_any_size_are_exact() -> None:
     with np.errstate(all="ignore"):
         expected = np.fmod(x, y)
     np.testing.assert_array_equal(apply("remainder", x, y), expected)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f32", np.float32), ("f64", np.float64)])
+def test_remainders_of_known_powers_of_two_are_exact(kind: str, dtype: type[np.floating[Any]]) -> None:
+    least = np.finfo(dtype).smallest_subnormal
+    special = [0, 0.5, 1, 1.5, 2, 3, 4, 7, 1e6 + 0.5, 2**25 - 1, np.finfo(dtype).max, least, 3 * least, INF, NAN]
+    random = np.random.default_rng(7).standard_normal(200) * 10.0 ** np.random.default_rng(8).integers(-9, 30, 200)
+    x = np.concatenate([special, np.negative(special), random]).astype(dtype)
+    powers = [1.0, 2.0, 8.0, 2.0**60, 2.0**61, 0.5]
+    lines = [f"c{n} = {kind}[] constant({value!r})" for n, value in enumerate(powers)]
+    shape = f"{kind}[{len(x)}]"
+    lines += [f"b{n} = {shape} broadcast(c{n}), dimensions={{}} r{n} = {shape} remainder(x, b{n})" for n in range(6)]
+    results = ", ".join(f"r{n}" for n in range(6))
+    kinds = ", ".join([shape] * 6)
+    text = f"ENTRY e {{ x = {shape} parameter(0) {' '.join(lines)} ROOT t = ({kinds}) tuple({results}) }}"
+    with np.errstate(all="ignore"):
+        for got, power in zip(xlapy.compile(text)(x), powers, strict=True):
+            expected = np.fmod(x, dtype(power))
+            np.testing.assert_array_equal(got, expected)
+            known = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(expected[known]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

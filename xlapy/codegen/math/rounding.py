@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
 from xlapy.codegen.math.common import INFINITY, NAN
 
 # Quotients are reduced by this many leading bits at a time, so that products with half a significand are exact.
 _QUOTIENT_MASK = -(1 << 27)
 _FAR = 2.0**1000
+_FAR_POWER = 2.0**60  # whose inverse is no subnormal
+HALF = 0.5  # the significand of powers of two
 
 
 def floor(k: KernelBuilder, x: Value) -> Value:
@@ -51,7 +55,11 @@ def remainder(k: KernelBuilder, x: Value, y: Value) -> Value:
     """x - y trunc(x / y), exactly, with the sign of `x`; a NaN for an infinite x or a zero y.
 
     Each step takes off y times the leading 26 bits of the quotient; one step is enough for quotients below 2^26. f32
-    goes through f64."""
+    goes through f64. Of a known power of two, quotient and product are exact."""
+    if y.constant is not None and math.frexp(float(y.constant))[0] == HALF and 1 <= float(y.constant) <= _FAR_POWER:
+        power = float(y.constant)
+        whole = k.truncate(k.mul(x, 1 / power))
+        return k.copysign(k.sub(x, k.mul(whole, power)), x)
     if x.type.kind == "f32":
         return k.fptrunc(remainder(k, k.fpext(x, F64), k.fpext(y, F64)), F32)
     magnitude, divisor = k.fabs(x), k.fabs(y)
