@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, variables
 from xlapy.passes import new
@@ -76,6 +77,31 @@ def one_and_tanh(root: Instruction, x: Instruction) -> Value:
     least = new.number(LEAST_EXPONENT, like=x)
     above = new.exponential(new.maximum(least, exponent))
     return new.divide(new.number(2, like=root), new.add(new.number(1, like=root), above))
+
+
+_ERF_BESIDE_ONE = P.add(P.number(1), P.only(P.erf(x)))
+
+
+@LAWS.law(
+    P.select(
+        c,
+        P.only(_ERF_BESIDE_ONE),
+        P.only(
+            P.select(
+                P.compare(x, P.number(0), direction=ComparisonDirection.GT),
+                P.only(P.subtract(P.number(2), y.where(P.erfc(P.abs(x))))),
+                y,
+            )
+        ),
+    ),
+    exactness=Exactness.FREE,
+)
+def normal_distribution(root: Instruction, x: Instruction) -> Value | None:
+    """1 + erf(x) near zero, 2 - erfc(|x|) or erfc(|x|) elsewhere -> erfc(-x), wherever one meets the other
+
+    All of them are the same function, each without loss of digits only where it is chosen; erfc has them everywhere.
+    Narrow floats would be rounded less often."""
+    return None if root.shape.type.is_narrow_float else new.erfc(new.negate(x))
 
 
 @LAWS.law(P.log(P.exponential(x)), when=is_float, exactness=Exactness.APPROXIMATE)
