@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, variables
@@ -53,6 +55,15 @@ def power_of_small_integer(root: Instruction, x: Instruction, c: Any) -> Value |
 def power_one_half(x: Instruction) -> Value:
     """x ^ 0.5 -> sqrt(x), but for -inf"""
     return new.sqrt(x)
+
+
+@LAWS.law(P.power(x, P.number(1.5)), when=is_wide_float, exactness=Exactness.FREE)
+def power_three_halves(root: Instruction, x: Instruction) -> Value:
+    """x ^ 1.5 -> x * sqrt(x), within the error bound of power; infinity for -inf
+
+    Narrow floats would be rounded twice."""
+    is_lowest = new.compare(x, new.number(-np.inf, like=x), direction=ComparisonDirection.EQ)
+    return new.select(is_lowest, new.number(np.inf, like=root), new.multiply(x, new.sqrt(x)))
 
 
 @LAWS.law(
