@@ -63,6 +63,7 @@ def reduce_of_one(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
 
 MOST_FEW = 4  # elements of a row that are written out
 LEAST_FEW_FOLDS = 64  # that are worth it
+LEAST_BESIDE = 16  # rows side by side, where others are folded as well: vectors of them
 MOST_BEHIND = 16  # instructions that are looked at
 
 
@@ -72,9 +73,12 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
 
     Vectors go along the rows, and what is made from the result is fused. Rows are not computed for each of their
     elements again, so these must be little work. The largest element of rows that are needed again as a whole is mostly
-    the shift of a softmax, which has kernels of its own. Others are folded, or read column by column, as colors are."""
-    operation, dims = sole_operation(root.called[0]), x.shape.dims
-    if operation is None or d != (len(dims) - 1,) or not 1 < dims[-1] <= MOST_FEW or root.shape.type.is_narrow_float:
+    the shift of a softmax, which has kernels of its own. Others are folded, or read column by column, as colors are.
+    What is folded besides, but for the dimension next to the last, is folded then, as in blocks of an image."""
+    operation, dims, last = sole_operation(root.called[0]), x.shape.dims, x.shape.rank - 1
+    if operation is None or last not in d or last - 1 in d or root.shape.type.is_narrow_float:
+        return None
+    if not 1 < dims[last] <= MOST_FEW or (len(d) > 1 and dims[last - 1] < LEAST_BESIDE):
         return None
     if root.shape.size < LEAST_FEW_FOLDS or not _is_little_work(x):
         return None
@@ -82,9 +86,11 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
         return None
     whole = [SliceDimension(0, size) for size in dims[:-1]]
     parts = [new.slice(x, dimensions=(*whole, SliceDimension(n, n + 1))) for n in range(dims[-1])]
-    total, *others = (new.reshaped(part, root.shape.dims) for part in parts)
+    total, *others = (new.reshaped(part, dims[:-1]) for part in parts)
     for part in others:
         total = new.op(operation.opcode, [total, part])
+    if len(d) > 1:
+        return new.like(root, [total, y], dimensions=tuple(dim for dim in d if dim != last))
     return new.op(operation.opcode, [new.repeated(y, root.shape.dims), total])
 
 
