@@ -120,6 +120,18 @@ def test_damaged_bytes_are_refused_though_what_is_said_of_them_is_no_text() -> N
                 xlapy.load(source)
 
 
+def test_an_artifact_that_jaxlib_does_not_survive_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What damaged ones do to its memory differs; here an abort stands for that."""
+    artifact, library = b"ML\xefR\rStableHLO_v1.0.0\0", tmp_path / "jaxlib.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    library.write_text("import os, sys; print('LLVM ERROR: oh', file=sys.stderr, flush=True); os.abort()")
+    with pytest.raises(ParseError, match=r"jaxlib does not survive reading them \(LLVM ERROR: oh\)"):
+        xlapy.load(artifact)
+    library.write_text("raise ImportError")
+    with pytest.raises(UnsupportedError, match=r"pip install 'xlapy\[jax\]'"):
+        xlapy.load(artifact)
+
+
 def test_without_jaxlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
     monkeypatch.setitem(sys.modules, "jax.interpreters", None)

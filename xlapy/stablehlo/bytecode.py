@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator, Sequence
-from typing import Any
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Never
 
 from xlapy.support.errors import ParseError, UnsupportedError
 
@@ -33,14 +36,60 @@ def text_of_bytecode(data: bytes) -> str:
     """The text of a module in MLIR's binary form, portable or not.
 
     Raises ParseError for bytes that hold no module, UnsupportedError where jaxlib is missing."""
-    ir, dialect, context = _library()
-    read = _portable if is_portable_artifact(data) else _plain
+    if is_portable_artifact(data):
+        return _text_of_artifact(data)
+    ir, _, context = _library()
+    return _text(ir, context, lambda: ir.Module.parse(data))
+
+
+def _text(ir: Any, context: Any, read: Callable[[], Any]) -> str:
     with _errors_of(ir, context) as said:
         try:
-            return str(read(ir, dialect, context, data))
+            return str(read())
         except (ir.MLIRError, ValueError, SystemError, MemoryError) as error:
             reason = _reason(said, error)
-    raise ParseError(f"these bytes are no module in MLIR's binary form: {reason}")
+    raise ParseError(f"{_NO_MODULE}: {reason}")
+
+
+_NO_MODULE = "these bytes are no module in MLIR's binary form"
+_REFUSED, _MISSING = 3, 4
+"""How a process ends that was to read an artifact, and found none, or no jaxlib."""
+
+
+def _text_of_artifact(data: bytes) -> str:
+    """By a process of its own: what jaxlib reads artifacts with does not check all that it finds in them, and damaged
+    ones end the process, or write wherever they say."""
+    module = f"from {__name__} import read_artifact; read_artifact()"
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    around = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    reader = subprocess.run([sys.executable, "-c", module], input=data, capture_output=True, env=around, check=False)
+    answer = reader.stdout.decode()
+    if reader.returncode == 0:
+        return answer
+    if reader.returncode == _MISSING:
+        raise _no_library()
+    if reader.returncode != _REFUSED:
+        *_, last_words = ("it says nothing", *reader.stderr.decode(errors="replace").split("\n")[:-1])
+        answer = f"{_NO_MODULE}: jaxlib does not survive reading them ({last_words[:300]})"
+    raise ParseError(answer)
+
+
+def read_artifact() -> Never:
+    """Reads a portable artifact from standard input, writes the text of its module, or why it is none, and exits."""
+    try:
+        from jaxlib.mlir import ir
+        from jaxlib.mlir.dialects import stablehlo
+    except ImportError:
+        sys.exit(_MISSING)
+    context = ir.Context()
+    stablehlo.register_dialect(context)
+    data = sys.stdin.buffer.read()
+    try:
+        answer, status = _text(ir, context, lambda: stablehlo.deserialize_portable_artifact(context, data)), 0
+    except ParseError as error:
+        answer, status = error.message, _REFUSED
+    sys.stdout.buffer.write(answer.encode())
+    sys.exit(status)
 
 
 def bytecode_of_text(text: str) -> bytes:
@@ -72,19 +121,15 @@ def _library() -> tuple[Any, Any, Any]:
         from jaxlib.mlir import ir
         from jaxlib.mlir.dialects import stablehlo
     except ImportError:
-        raise UnsupportedError(
-            "MLIR's binary form is read and written by jaxlib, which is not installed: pip install 'xlapy[jax]', "
-            "or give the text of the module, str(module)"
-        ) from None
+        raise _no_library() from None
     return ir, stablehlo, mlir.make_ir_context()
 
 
-def _plain(ir: Any, dialect: Any, context: Any, data: bytes) -> Any:
-    return ir.Module.parse(data)
-
-
-def _portable(ir: Any, dialect: Any, context: Any, data: bytes) -> Any:
-    return dialect.deserialize_portable_artifact(context, data)
+def _no_library() -> UnsupportedError:
+    return UnsupportedError(
+        "MLIR's binary form is read and written by jaxlib, which is not installed: pip install 'xlapy[jax]', "
+        "or give the text of the module, str(module)"
+    )
 
 
 def _parsed(ir: Any, text: str, said: list[str]) -> Any:
