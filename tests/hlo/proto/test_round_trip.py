@@ -167,6 +167,9 @@ ADDITION = parse("""HloModule m
   ENTRY e { p = f32[2] parameter(0)  q = f32[2] parameter(1)  ROOT s = f32[2] add(p, q) }""")
 
 
+TOTAL = {"opcode": "compare", "comparison_direction": "LT", "comparison_type": "TOTALORDER"}
+
+
 def broken(**changes: object) -> bytes:
     """The addition with fields of its root changed."""
     proto = decode(ModuleProto, module_to_bytes(ADDITION))
@@ -190,12 +193,23 @@ def broken(**changes: object) -> bytes:
         ({"shape": ShapeProto(11, [-2])}, "negative"),
         ({"shape": ShapeProto(11, [2], is_dynamic_dimension=[True, False])}, "whether they are dynamic"),
         ({"opcode": "constant", "operand_ids": []}, "a constant has no literal"),
+        (TOTAL | {"operand_ids": []}, "the number of operands is 0"),
     ],
 )
 def test_wrong_instructions_are_named(changes: dict[str, object], message: str) -> None:
     with pytest.raises((ParseError, ShapeError), match=message) as caught:
         module_from_bytes(broken(**changes))
     assert "instruction s of e" in str(caught.value)
+
+
+def test_tuples_are_not_compared_in_any_order() -> None:
+    pairs = parse("HloModule m  ENTRY e { p = f32[2] parameter(0)  q = (f32[2]) tuple(p)  ROOT s = f32[2] negate(p) }")
+    proto = decode(ModuleProto, module_to_bytes(pairs))
+    instructions = proto.computations[0].instructions
+    for name, value in (TOTAL | {"operand_ids": [instructions[1].id] * 2}).items():
+        setattr(instructions[2], name, value)
+    with pytest.raises(ShapeError, match="compare"):
+        module_from_bytes(encode(proto))
 
 
 def test_modules_without_what_they_need() -> None:

@@ -187,7 +187,8 @@ def _typed(
     if proto.shape is None:
         raise ParseError("it has no shape")
     shape = shape_from_proto(proto.shape)
-    if attributes.get("type") is ComparisonType.TOTALORDER and not operands[0].shape.type.is_float:
+    compared = operands[0].shape.element_type if operands else None
+    if attributes.get("type") is ComparisonType.TOTALORDER and compared is not None and not compared.is_float:
         attributes["type"] = None  # the only order that integers have
     signatures = [computation.signature for computation in called]
     inferred = spec.infer([operand.shape for operand in operands], attributes, signatures, shape)
