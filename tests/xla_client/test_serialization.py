@@ -14,6 +14,7 @@ import pytest
 import xlapy
 from tests.xla_client.running import f32
 from xlapy import ParseError, UnsupportedError, XlaError, xla_client
+from xlapy.stablehlo.bytecode import portable_artifact, text_of_bytecode
 from xlapy.xla_client import _xla, ops
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,6 +131,13 @@ def test_an_artifact_that_jaxlib_does_not_survive_is_refused(monkeypatch: pytest
     library.write_text("raise ImportError")
     with pytest.raises(UnsupportedError, match=r"pip install 'xlapy\[jax\]'"):
         xlapy.load(artifact)
+
+
+def test_artifacts_are_read_where_python_is_part_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which cannot be started again."""
+    monkeypatch.setattr(sys, "executable", "")
+    text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"
+    assert "@main" in text_of_bytecode(portable_artifact(text, "1.0.0"))
 
 
 def test_without_jaxlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,9 +36,12 @@ def text_of_bytecode(data: bytes) -> str:
     """The text of a module in MLIR's binary form, portable or not.
 
     Raises ParseError for bytes that hold no module, UnsupportedError where jaxlib is missing."""
-    if is_portable_artifact(data):
+    is_portable = is_portable_artifact(data)
+    if is_portable and sys.executable:  # of which a program that Python is part of may have none
         return _text_of_artifact(data)
-    ir, _, context = _library()
+    ir, dialect, context = _library()
+    if is_portable:
+        return _text(ir, context, lambda: dialect.deserialize_portable_artifact(context, data))
     return _text(ir, context, lambda: ir.Module.parse(data))
 
 
