@@ -155,8 +155,8 @@ class Indexing:
         start, step = k.mul(coordinate.start, factor), coordinate.step * factor
         if coordinate.vector is None:
             return Coordinate(start, step)
-        reach = coordinate.reach * factor
-        if 0 < reach <= MOST_REACH:
+        reach = (coordinate.reach - 1) * factor + 1
+        if coordinate.reach and 0 < reach <= MOST_REACH:
             return Coordinate(start, step, k.mul(coordinate.vector, factor), reach)
         return Coordinate(start, step, k.mul(self._wide(coordinate), factor))
 
@@ -166,7 +166,7 @@ class Indexing:
         if one.vector is None or other.vector is None:
             moving = one if other.vector is None else other
             return Coordinate(start, step, moving.vector, moving.reach)
-        reach = one.reach + other.reach
+        reach = one.reach + other.reach - 1
         if one.reach and other.reach and reach <= MOST_REACH:
             return Coordinate(start, step, k.add(one.vector, other.vector), reach)
         return Coordinate(start, step, k.add(self._wide(one), self._wide(other)))
@@ -182,14 +182,19 @@ class Indexing:
         vector = k.mul(coordinate.vector if is_narrow else self._wide(coordinate), element_bytes)
         return k.add(vector, k.const_vector(vector.type, steps)) if coordinate.step else vector
 
-    def divide(self, coordinate: Coordinate, divisor: int) -> tuple[Coordinate, Coordinate]:
-        """Quotient and remainder of positions that are not negative."""
+    def divide(self, coordinate: Coordinate, divisor: int, reach: int = 0) -> tuple[Coordinate, Coordinate]:
+        """Quotient and remainder of positions that are not negative, and below `reach`, if there is one: where that
+        lets vectors have 32 bits, for which there are instructions."""
         if divisor == 1:
             return coordinate, self.constant(0)
         k = self.k
-        position = self.position(coordinate)
+        is_narrow = 0 < reach <= MOST_REACH and not coordinate.is_uniform
+        position = self.position(coordinate, I32 if is_narrow else I64)
         quotient = k.udiv(position, divisor)
-        return self.at(quotient), self.at(k.sub(position, k.mul(quotient, divisor)))
+        rest = k.sub(position, k.mul(quotient, divisor))
+        if not is_narrow:
+            return self.at(quotient), self.at(rest)
+        return self.at(quotient, -(-reach // divisor)), self.at(rest, divisor)
 
     def linearize(self, coordinates: Sequence[Coordinate], strides: Sequence[int]) -> Coordinate:
         """The sum of position times stride over the dimensions. What is known outside of a loop is added up there."""
@@ -220,7 +225,7 @@ class Indexing:
                 coordinates.append(rest)
                 rest = self.constant(0)
                 continue
-            rest, position = self.divide(rest, dims[dim])
+            rest, position = self.divide(rest, dims[dim], math.prod(dims[: dim + 1]))
             coordinates.append(position)
         if dims:
             coordinates.append(rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import xlapy
 from tests.support.native import check_native, record
 from xlapy import ops
 from xlapy.builder import XlaOp
+from xlapy.codegen.indexing import Indexing
+from xlapy.codegen.ir import I32, PTR, KernelBuilder, Module
 from xlapy.hlo.element_types import BF16, C64, F32, F64, S8, S32, S64, U4, U16, ElementType
 
 NUMBERS = (U4, S8, U16, S32, S64, BF16, F32, F64, C64)  # of every width
@@ -48,3 +51,35 @@ def test_vectors_of_positions_have_no_more_bits_than_the_numbers() -> None:
 
     assert " x i64>" not in xlapy.compile(record(program, x)).llvm_ir()
     check_native(program, x)
+
+
+def test_lanes_are_divided_among_groups_in_32_bits() -> None:
+    """Elements that neighbours in a row share, as in normalization by groups."""
+    random = np.random.default_rng(1)
+    sizes = [(8, 4), (6, 5), (20, 3), (2, 7)]
+    arguments = [random.normal(size=(3, 90, groups * size)).astype(np.float32) for groups, size in sizes]
+    factors = [random.normal(size=(3, groups)).astype(np.float32) for groups, _ in sizes]
+
+    def program(*parameters: XlaOp) -> list[XlaOp]:
+        results = []
+        for (groups, size), x, factor in zip(sizes, parameters[:4], parameters[4:], strict=True):
+            dims = (3, 90, groups, size)
+            shared = ops.Reshape(x, dims) * ops.BroadcastInDim(factor, dims, (0, 2))
+            own = ops.BroadcastInDim(ops.Slice(x, (0, 0, 0), (1, 1, groups * size), (1, 1, 1))[0, 0], x.shape.dims, (2,))
+            results.append(ops.Reshape(shared, x.shape.dims) + own)
+        return results
+
+    module = record(program, *arguments, *factors)
+    assert not re.search("(?:udiv|mul) <[0-9]+ x i64>", xlapy.compile(module).llvm_ir())
+    check_native(program, *arguments, *factors)
+
+
+def test_lanes_reach_no_farther_than_they_go() -> None:
+    """What all of them together may reach is loaded whole in places, so that nothing behind it may be counted."""
+    with KernelBuilder(Module(), "f", [("p", PTR)], None) as k:
+        ix = Indexing(k, 8)
+        scattered = ix.at(k.load(k.parameters["p"], I32.with_lanes(8)), 30)
+        assert ix.scale(scattered, 2).reach == 59
+        assert ix.sum(ix.scale(scattered, 30), scattered).reach == 29 * 30 + 30
+        whole, rest = ix.divide(scattered, 4, 30)
+        assert (whole.reach, rest.reach) == (8, 4)
