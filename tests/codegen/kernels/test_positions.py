@@ -65,7 +65,8 @@ def test_lanes_are_divided_among_groups_in_32_bits() -> None:
         for (groups, size), x, factor in zip(sizes, parameters[:4], parameters[4:], strict=True):
             dims = (3, 90, groups, size)
             shared = ops.Reshape(x, dims) * ops.BroadcastInDim(factor, dims, (0, 2))
-            own = ops.BroadcastInDim(ops.Slice(x, (0, 0, 0), (1, 1, groups * size), (1, 1, 1))[0, 0], x.shape.dims, (2,))
+            first = ops.Slice(x, (0, 0, 0), (1, 1, groups * size), (1, 1, 1))
+            own = ops.BroadcastInDim(ops.Reshape(first, (groups * size,)), x.shape.dims, (2,))
             results.append(ops.Reshape(shared, x.shape.dims) + own)
         return results
 
