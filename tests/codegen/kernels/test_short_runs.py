@@ -63,6 +63,18 @@ def test_nothing_is_read_in_front_of_what_is_moved_or_behind_it() -> None:
     assert plan.start + max(plan.trade.places) + VECTOR_BYTES == 144
 
 
+def test_of_few_elements_that_are_repeated_no_more_are_loaded() -> None:
+    text = "ENTRY e { x = f32[290,2] parameter(0) ROOT b = f32[290,2,2] broadcast(x), dimensions={0,1} }"
+    plan = _plan(text)
+    assert plan is not None
+    assert plan.trade is not None
+    assert plan.start == 0
+    assert plan.trade.places == (0,)
+    assert plan.trade.type.bytes * plan.trade.type.lanes == 8
+    check_moves(text, xlapy.compile(text))
+    assert _plan(text.replace("f32", "f64")) is None  # one word is no vector
+
+
 def test_what_lies_apart_is_copied_in_few_parts() -> None:
     """12 bytes are a word of 8 and one of 4."""
     text = """ENTRY e { x = f32[64,64,3] parameter(0)

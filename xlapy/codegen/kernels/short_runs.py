@@ -145,9 +145,10 @@ def _trade(elements: Level, row: Level, width: int) -> Trade | None:
         for part in range(per_element)
     ]
     first, window = min(sources), max(sources) + type.bytes - min(sources)
-    if window > MOST_VECTORS * VECTOR_BYTES:
+    loaded = min(VECTOR_BYTES, window)  # less than a vector, where elements are repeated
+    if window > MOST_VECTORS * VECTOR_BYTES or loaded == type.bytes:
         return None
-    places = [min(at, window - VECTOR_BYTES) for at in range(0, window, VECTOR_BYTES)]
+    places = [min(at, window - loaded) for at in range(0, window, VECTOR_BYTES)]
 
     def pick(source: int) -> tuple[int, int]:
         at = source - first
@@ -156,7 +157,7 @@ def _trade(elements: Level, row: Level, width: int) -> Trade | None:
 
     picks = [pick(source) for source in sources]
     vectors = [tuple(picks[at : at + lanes]) for at in range(0, len(picks), lanes)]
-    return Trade(type.with_lanes(lanes), tuple(first + place for place in places), tuple(vectors))
+    return Trade(type.with_lanes(loaded // type.bytes), tuple(first + place for place in places), tuple(vectors))
 
 
 def emit_short_runs(
