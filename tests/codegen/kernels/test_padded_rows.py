@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import ml_dtypes
@@ -291,3 +292,24 @@ def test_halves_are_computed_without_asking(dims: tuple[int, ...], dimension: in
     code = xlapy.compile(built(lambda x: halves(x, dimension), dims)).llvm_ir()
     assert "masked.load" not in code
     assert code.count(" = fadd <") == code.count(" = fsub <") == 1
+
+
+def test_few_elements_of_many_joins_are_told_apart() -> None:
+    """Eight neighbours on a torus: asked lane by lane where they lie, they would take ten times as long."""
+    lines, total = [], "x"
+    for number, (rows, columns) in enumerate([(1, 0), (31, 0), (0, 1), (0, 31), (1, 1), (31, 31)]):
+        lines.append(
+            f"""a{number} = u8[{32 - rows},32] slice(x), slice={{[{rows}:32], [0:32]}}
+            b{number} = u8[{rows},32] slice(x), slice={{[0:{rows}], [0:32]}}
+            c{number} = u8[32,32] concatenate(a{number}, b{number}), dimensions={{0}}
+            d{number} = u8[32,{32 - columns}] slice(c{number}), slice={{[0:32], [{columns}:32]}}
+            e{number} = u8[32,{columns}] slice(c{number}), slice={{[0:32], [0:{columns}]}}
+            f{number} = u8[32,32] concatenate(d{number}, e{number}), dimensions={{1}}
+            s{number} = u8[32,32] add({total}, f{number})"""
+        )
+        total = f"s{number}"
+    text = f"ENTRY e {{ x = u8[32,32] parameter(0) {' '.join(lines)} ROOT r = u8[32,32] negate({total}) }}"
+    x = np.random.default_rng(3).integers(0, 9, (32, 32)).astype(np.uint8)
+    compiled = xlapy.compile(text)
+    np.testing.assert_array_equal(compiled(x), xlapy.evaluate(text, x))
+    assert re.search(r"load <\d+ x i8>", compiled.llvm_ir())

@@ -64,6 +64,8 @@ LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so
 LEAST_MOVED = 8  # where nothing is computed, or only what processors do with narrow ones
 SHORT_ROW = 4  # vectors in a row: with fewer, what is known of it takes as long to find out as what is done
 MANY_ROWS = 256  # for which loops over planes of them are worth their code
+CHOICE_WORK = 16  # of what is padded or joined, of which each lane is asked where it lies
+MANY_CHOICES = 4  # such, for which it pays to tell the rows and parts of few elements apart, even if that is done once
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 
@@ -84,7 +86,7 @@ class LoopPlan(Record):
     is_plain: bool = False  # LLVM would try hard for nothing
     asks_ahead: bool = True  # what will be read is fetched
     joins: bool = False  # the roots are the columns of one result
-    is_repeated: bool = False  # by a loop of the program
+    is_often_chosen: bool = False  # where elements lie: by a loop of the program, or in many places
 
     @property
     def fills_vectors(self) -> bool:
@@ -118,7 +120,9 @@ def plan_loop(
     extent = shape.size if is_linear else inner_size(shape)
     # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
     calls = any(region_functions(instruction) for instruction in instructions)
-    work = shape.size * work_per_element(instructions) * widest_register(instructions) // 32
+    choices = sum(instruction.opcode in ("concatenate", "pad") for instruction in instructions)
+    per_element = work_per_element(instructions) + CHOICE_WORK * choices
+    work = shape.size * per_element * widest_register(instructions) // 32
     is_tiny = runs_once and not calls and work <= QUICK_WORK
     computed = [instruction for instruction in instructions if not inputs(instruction)]
     vectors = 1 if is_tiny or joins else _vectors_per_step(computed, shape.size, extent, target)
@@ -158,7 +162,7 @@ def plan_loop(
             or _is_picked_from_line(instructions, inputs, target)
         ),
         joins=joins,
-        is_repeated=not runs_once,
+        is_often_chosen=not runs_once or choices >= MANY_CHOICES,
     )
 
 
@@ -425,7 +429,7 @@ def _inside_of_line(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> rang
     """The elements of an array of one dimension that no end of what is padded or joined is among, in whole vectors."""
     if not _has_parts(plan, in_place=False):
         return None
-    inside = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated).get(0)
+    inside = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_often_chosen).get(0)
     if inside is None:
         return None
     start, stop = -(-inside.start // plan.lanes) * plan.lanes, inside.stop // plan.lanes * plan.lanes
@@ -463,7 +467,7 @@ def _by_rows(
     joined = joined_parts(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else None
     interior: Interior = {}
     if parts_pay and joined is None:
-        interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_repeated)
+        interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_often_chosen)
     streams, shape = plan.streaming and not in_place, plan.shape
     if not plan.asks_ahead:
         arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
