@@ -53,6 +53,11 @@ def normalized(x: Any, axis: int) -> Any:
     return (x - x.mean(axis, keepdims=True)) / jnp.sqrt(x.var(axis, keepdims=True) + 1e-5)
 
 
+def swung(state: Any, step: Any) -> Any:
+    angle, speed = state + step * jnp.stack([state[1], -state[0]])
+    return angle - speed
+
+
 def convolved(x: Any, kernel: Any, stride: int = 1, groups: int = 1) -> Any:
     numbers = ("NHWC", "HWIO", "NHWC")
     return lax.conv_general_dilated(
@@ -103,6 +108,8 @@ PROGRAMS = {
     ),
     "gelu": Program(jax.nn.gelu, (X,), "one-and-tanh"),
     "step": Program(lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), "select-one-or-zero"),
+    "probabilities": Program(jax.scipy.stats.norm.cdf, (X,), "normal-distribution"),
+    "a step of a pendulum": Program(swung, (jnp.ones(2), 0.1), "element-of-vector"),
     "quantiles": Program(lambda x: jax.scipy.special.ndtri(x / 5), (X,), "select-of-one-op"),
     "normalization": Program(jax.grad(lambda x: (normalized(x, 0) ** 3).sum()), (X,), "select-true multiply-one"),
     "mean squared error": Program(
@@ -215,9 +222,9 @@ PROGRAMS = {
     ),
     # arithmetic
     "powers": Program(
-        lambda x: [jnp.power(x, float(n)) for n in (0, 1, 2, 3, 0.5)],
+        lambda x: [jnp.power(x, float(n)) for n in (0, 1, 2, 3, 0.5, 1.5)],
         (X,),
-        "power-zero power-one power-two power-of-small-integer power-one-half",
+        "power-zero power-one power-two power-of-small-integer power-one-half power-three-halves",
     ),
     "signs": Program(
         lambda x: (
