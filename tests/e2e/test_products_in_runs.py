@@ -57,8 +57,8 @@ IN_LINES_OF_THEIR_OWN = """ENTRY e {
   w = f32[48,24] parameter(1)
   ROOT d = f32[96,16,24] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }"""
-IN_SHORT_LINES = IN_LINES_OF_THEIR_OWN.replace("16", "12")
-OF_LITTLE_WORK = IN_LINES_OF_THEIR_OWN.replace("48", "40")
+IN_SHORT_LINES = IN_LINES_OF_THEIR_OWN.replace("16", "8").replace("48", "8").replace("24", "8")
+IN_VERY_SHORT_LINES = IN_LINES_OF_THEIR_OWN.replace("16", "4")
 
 
 def dot_of(text: str) -> Instruction:
@@ -72,23 +72,24 @@ def whole_numbers(text: str, seed: int = 0) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("text", "rows", "columns", "calls"),
+    ("text", "batches", "rows", "columns", "calls"),
     [
-        (QUERIES_OF_GROUPS, 40, 36, (2, 4)),
-        (BLOCKS_OF_KEYS, 40, 24, (2,)),
-        (DEPTH_BACKWARDS, 20, 24, ()),
-        (WITH_BIAS, 40, 24, (16,)),
-        (COLUMNS_APART_WITH_BIAS, 24, 32, (4,)),
-        (IN_LINES_OF_THEIR_OWN, 16, 24, (96,)),
-        (IN_SHORT_LINES, 96, 24, (12,)),
-        (OF_LITTLE_WORK, 96, 24, (16,)),
+        (QUERIES_OF_GROUPS, 2, 40, 36, (2, 4)),
+        (BLOCKS_OF_KEYS, 3, 40, 24, (2,)),
+        (DEPTH_BACKWARDS, 1, 20, 24, ()),
+        (WITH_BIAS, 3, 40, 24, (16,)),
+        (COLUMNS_APART_WITH_BIAS, 3, 24, 32, (4,)),
+        (IN_LINES_OF_THEIR_OWN, 96, 16, 24, ()),
+        (IN_SHORT_LINES, 96, 8, 8, ()),
+        (IN_VERY_SHORT_LINES, 4, 96, 24, ()),
     ],
-    ids=["groups", "blocks", "depth", "bias", "columns apart", "lines", "short lines", "little work"],
+    ids=["groups", "blocks", "depth", "bias", "columns apart", "lines", "short lines", "very short lines"],
 )
-def test_the_longest_run_is_a_matrix(text: str, rows: int, columns: int, calls: tuple[int, ...]) -> None:
+def test_the_longest_run_is_a_matrix(text: str, batches: int, rows: int, columns: int, calls: tuple[int, ...]) -> None:
+    """Where there is no batch, what would be the most calls is one."""
     product = library_product(dot_of(text))
     assert product is not None
-    assert (product.sizes["m"], product.sizes["n"]) == (rows, columns)
+    assert tuple(product.sizes[name] for name in ("batches", "m", "n")) == (batches, rows, columns)
     assert tuple(repetition.count for repetition in product.repetitions) == calls
     inputs = whole_numbers(text)
     assert_same(xlapy.compile(text)(*inputs), xlapy.evaluate(text, *inputs))

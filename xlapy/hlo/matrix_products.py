@@ -3,9 +3,10 @@
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
 walked with one stride in each operand. Most can, whatever is transposed. Of the batch dimensions the first ones may
 need strides of their own, like those of sentences before the heads of attention, and of rows and columns any that
-leave a run of others, like those of queries that share a key: there is a call for each of their positions. And the
-right side may lie in strips of columns, which are a batch then, each multiplied by the same left side. Only where the
-depth has no single stride, or there is little to multiply, is a dot a loop nest (`kernels.dot`).
+leave a run of others, like those of queries that share a key: there is a call for each of their positions, or they are
+the batch if there is no other. And the right side may lie in strips of columns, which are a batch then, each multiplied
+by the same left side. Only where the depth has no single stride, or there is little to multiply, is a dot a loop nest
+(`kernels.dot`).
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
@@ -51,7 +52,9 @@ nest: of 16 queries by 4 keys, four times for each of two blocks, twice as long.
 LEAST_STRIP_COLUMNS = 16
 """Of the right side, where it is one of several strips: with fewer, most of what tiles could do is idle."""
 
-SMALL_MATRIX_WORK = 8 * 8 * 8  # multiplications of one product of a batch; up to here, the same holds for each of them
+SMALL_MATRIX_WORK = 8 * 8 * 8
+"""Multiplications of one product of a batch; up to here, the same holds for each of them, and below where rows have no
+single stride, which a loop nest finds one by one."""
 
 
 class Repetition(Record):
@@ -123,13 +126,13 @@ def _product_of(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumb
     count = math.prod(result.dims[own:batch_count])
     close = _has_neighbours(lhs, numbers.lhs_contracting), _has_neighbours(rhs, numbers.rhs_contracting)
     run_of_rows, run_of_columns = rows.longest_run(is_close=close[0]), columns.longest_run(is_close=close[1])
-    if count * run_of_rows.size * run_of_columns.size * depth < LEAST_RUN_WORK:
+    around = _around(rows, run_of_rows, columns, run_of_columns)
+    if _matrices(count, around) * run_of_rows.size * run_of_columns.size * depth < LEAST_RUN_WORK:
         run_of_rows, run_of_columns = rows.longest_run(is_close=True), columns.longest_run(is_close=True)
+        around = _around(rows, run_of_rows, columns, run_of_columns)
     m, n = run_of_rows.size, run_of_columns.size
-    if m * n * depth <= SMALL_MATRIX_WORK or count * m * n * depth < SMALLEST_WORK:
-        return None
-    is_whole = (m, n) == (rows.size, columns.size)
-    if not is_whole and count * m * n * depth < LEAST_RUN_WORK:
+    work, matrices = m * n * depth, _matrices(count, around)
+    if work < SMALL_MATRIX_WORK + (not around) or matrices * work < (LEAST_RUN_WORK if around else SMALLEST_WORK):
         return None
     steps = sorted(
         zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True), key=lambda pair: -lhs.strides()[pair[0]]
@@ -147,12 +150,30 @@ def _product_of(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumb
     known = {name: stride for name, stride in strides.items() if stride is not None}
     if len(known) != len(strides):
         return None
-    around = [Repetition(each.count, (each.distance, 0, each.of_result)) for each in rows.outside(run_of_rows)]
-    around += [Repetition(each.count, (0, each.distance, each.of_result)) for each in columns.outside(run_of_columns)]
+    if count == 1 and around:
+        batch = max(around, key=lambda repetition: repetition.count)
+        around.remove(batch)
+        element_bytes = lhs.type.bytes, rhs.type.bytes, result.type.bytes
+        distances = (bytes // size for bytes, size in zip(batch.strides, element_bytes, strict=True))
+        known |= zip(BATCH_STRIDES, distances, strict=True)
+        counts["batches"] = batch.count
     return MatrixProduct(kind, known | counts, (*_repetitions(batches, own), *around))
 
 
-LEAST_CLOSE_RUN = 16
+def _around(rows: _Free, run_of_rows: _Free, columns: _Free, run_of_columns: _Free) -> list[Repetition]:
+    """The loops over the free dimensions that are not part of a run."""
+    return [
+        *(Repetition(each.count, (each.distance, 0, each.of_result)) for each in rows.outside(run_of_rows)),
+        *(Repetition(each.count, (0, each.distance, each.of_result)) for each in columns.outside(run_of_columns)),
+    ]
+
+
+def _matrices(count: int, around: Sequence[Repetition]) -> int:
+    """How many matrices one call multiplies: without a batch, the longest of the loops makes one."""
+    return max(count, *(repetition.count for repetition in around)) if count == 1 and around else count
+
+
+LEAST_CLOSE_RUN = 8
 """Elements side by side in memory that are worth more than a longer run of others."""
 
 
