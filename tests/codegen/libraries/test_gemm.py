@@ -406,7 +406,9 @@ def test_wide_blocks_of_long_rows_do_not_change_a_bit() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("m", "n", "k"), [(5, 6, 7), (33, 40, 50), (1, 70, 64), (64, 2, 64)])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(5, 6, 7), (33, 40, 50), (1, 70, 64), (64, 2, 64), (14, 16, 3), (31, 45, 12), (60, 70, 64)]
+)
 def test_batches(name: str, m: int, n: int, k: int) -> None:
     batch = 9
     a, b = random_array(name, (batch, m, k), 6), random_array(name, (batch, k, n), 7)
@@ -414,6 +416,8 @@ def test_batches(name: str, m: int, n: int, k: int) -> None:
     assert_product(name, c, a, b)
     transposed = np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)
     assert_product(name, multiply(name, a, transposed, np.empty_like(c)), a, b)
+    columns = np.ascontiguousarray(a.swapaxes(1, 2)).swapaxes(1, 2)
+    assert_product(name, multiply(name, columns, transposed, np.empty_like(c)), a, b)
     shared = multiply(name, a, b[:1], np.empty_like(c))
     assert_product(name, shared, a, np.broadcast_to(b[:1], b.shape))
     outer_batch = np.empty((m, batch, n), RESULTS[name]).swapaxes(0, 1)
@@ -666,16 +670,18 @@ def test_nothing_outside_of_the_operands_is_touched(name: str, target: str) -> N
     """A read or write beyond them ends the process."""
     rooms = [GuardedRoom(1 << 18) for _ in range(3)]
     generator = np.random.default_rng(14)
-    for _ in range(150):
-        m, n, k = (int(size) for size in generator.choice([1, 2, 3, 5, 7, 8, 13, 17, 31, 33, 50, 64, 70, 128, 139], 3))
-        a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
-        before = np.zeros((m, n), RESULTS[name])
+    for number in range(200):
+        batch = () if number % 4 else (5,)
+        sizes = [1, 2, 3, 5, 7, 8, 13, 17, 31, 33, 50, *(() if batch else (64, 70, 128, 139))]
+        m, n, k = (int(size) for size in generator.choice(sizes, 3))
+        a, b = random_array(name, (*batch, m, k), 1), random_array(name, (*batch, k, n), 2)
+        before = np.zeros((*batch, m, n), RESULTS[name])
         at_end, a_by_columns, b_by_columns, c_by_columns = generator.integers(0, 2, 4)
         placed = []
         for room, array, by_columns in zip(
             rooms, (a, b, before), (a_by_columns, b_by_columns, c_by_columns), strict=True
         ):
-            by_rows = room.array(array.T if by_columns else array, at_end=bool(at_end))
-            placed.append(by_rows.T if by_columns else by_rows)
+            by_rows = room.array(array.swapaxes(-1, -2) if by_columns else array, at_end=bool(at_end))
+            placed.append(by_rows.swapaxes(-1, -2) if by_columns else by_rows)
         multiply(name, *placed, target=target)
         assert_product(name, placed[2], a, b)

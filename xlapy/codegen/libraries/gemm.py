@@ -94,6 +94,8 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     emitter.matrix()
     emitter.parts()
     emitter.matrices()
+    if not kind.unit:
+        emitter.small()
     emitter.multiply()
     emitter.add_pieces()
     emitter.run()
@@ -237,6 +239,10 @@ class _GemmEmitter(GemmGradient):
         with self._function("multiply", [("parallel", PTR), ("problem", PTR)]) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             problem["n"] = k.mul(problem["n"], self._kind.parts)
+            if not self._kind.unit:
+                with k.if_(self._has_small_matrices(k, problem)):
+                    self._run_small(k, problem)
+                    k.ret()
             if self._kind.is_packed_in_memory:
                 with k.if_(self._stays_unpacked(k, problem)):
                     self._run_unpacked(k, problem)

@@ -6,7 +6,7 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_ROWS, UNPACKED_TILES_IN_LINES, GemmPanels
+from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_ROWS, UNPACKED_TILES_IN_LINES
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     EVEN_BLOCKS,
@@ -22,6 +22,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_small import GemmSmall
 from xlapy.codegen.libraries.gemm_vector import (
     DOT_COLUMNS,
     FAR,
@@ -94,7 +95,7 @@ _L1_CROWDING_STRIDE = 512
 one."""
 
 
-class GemmInPlace(GemmPanels):
+class GemmInPlace(GemmSmall):
     """Writes what decides for these ways of computing a product, and what prepares them."""
 
     # Unpacked tiles
@@ -144,16 +145,6 @@ class GemmInPlace(GemmPanels):
     def _is_crowded(self, k: KernelBuilder, stride: Value) -> Value:
         """Whether rows so many bytes apart are in each other's way."""
         return k.compare("eq", k.and_(stride, _CROWDING_STRIDE - 1), 0)
-
-    def _can_read_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether tiles can read B where it lies."""
-        if not self._kind.is_packed_in_memory:
-            return k.const(I1, 0)
-        is_row = k.compare("eq", problem["b_column"], self._element_bytes)
-        if self._shape.has_masks:
-            return is_row
-        has_whole_vectors = k.compare("eq", k.and_(problem["n"], self._shape.lanes - 1), 0)
-        return k.or_(k.and_(is_row, has_whole_vectors), self._is_packed_before(k, problem))
 
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue, block_columns: Value | None = None) -> None:
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""

@@ -4,8 +4,9 @@
 
 A strip is as many rows of A (or columns of B) as a tile has; packed, it holds for each step along K the elements of
 all of them side by side, as the tile wants them: widened, two to a pair, re beside im. `across` is the distance in
-bytes between rows of A (columns of B), `along` that between steps of K. Full strips of the two usual layouts are
-copied or transposed vector by vector; edges and unusual layouts go one element at a time, and what is missing is zero.
+bytes between rows of A (columns of B), `along` that between steps of K. Strips of the two usual layouts are copied or
+transposed vector by vector, up to the last one that a row or column is in; unusual layouts go one element at a time.
+What is missing in a vector are numbers, some or other, that nobody reads.
 
     copy_rows(depth, source, across, along, valid, packed, pitch)
 
@@ -19,11 +20,17 @@ the last one each strip has `SLACK_BYTES` of room.
     transpose(rows, offset, packed, step_bytes)
 
 packs one square block: as many steps of K as a vector has lanes, from `offset` bytes behind the addresses in `rows`.
+
+    transpose_some(rows, offset, packed, step_bytes, count)
+
+packs fewer steps, where a part of a vector can be read.
 """
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
+import functools
+
+from xlapy.codegen.ir import F64, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.register_transpose import transposed
@@ -48,10 +55,14 @@ def emit_packing(
     """Writes `PREFIX_pack_a`, which is fast for rows along K if it `turns_rows`, `PREFIX_pack_b`, `PREFIX_copy_rows`,
     and what they call."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    if kind.parts == 1:
+    if _has_blocks(kind):
         name = transpose_name(prefix)
         with KernelBuilder(module, name, _BLOCK_PARAMETERS, None, attributes=attributes) as k:
-            _emit_block(k, kind, shape.lanes)
+            _emit_block(k, kind, _block_lanes(kind, shape))
+        if _packs_some_steps(kind, shape):
+            parameters = [*_BLOCK_PARAMETERS, ("count", I64)]
+            with KernelBuilder(module, _transpose_some_name(prefix), parameters, None, attributes=attributes) as k:
+                _emit_some_steps(k, kind, _block_lanes(kind, shape))
     emitters: list[tuple[str, list[tuple[str, IRType]], type[PackingEmitter], int]] = [
         ("pack_a", PACK_PARAMETERS, TurningEmitter if turns_rows else PackingEmitter, shape.rows),
         ("pack_b", PACK_PARAMETERS, TurningEmitter, shape.columns),
@@ -69,21 +80,58 @@ def transpose_name(prefix: str) -> str:
     return f"{prefix}_transpose"
 
 
+def _transpose_some_name(prefix: str) -> str:
+    return f"{prefix}_transpose_some"
+
+
+def _has_blocks(kind: GemmType) -> bool:
+    """Whether elements fit a lane: two complex parts of 32 bits do."""
+    return kind.element.bits * kind.parts <= I64.bits
+
+
+def _block_lanes(kind: GemmType, shape: TileShape) -> int:
+    """Rows, and steps, of a block."""
+    return shape.lanes // kind.parts
+
+
+def _block_vector(kind: GemmType, lanes: int) -> IRType:
+    """What is loaded of a row."""
+    element = kind.element if kind.parts == 1 else F64
+    return element.with_lanes(lanes * kind.pair)
+
+
+def _packs_some_steps(kind: GemmType, shape: TileShape) -> bool:
+    """Whether a part of a vector along K can be read."""
+    return shape.has_masks and kind.element.bits >= I32.bits
+
+
 def _emit_block(k: KernelBuilder, kind: GemmType, lanes: int) -> None:
     """Elements side by side along K, of as many rows, to steps in which rows are side by side."""
-    given = k.parameters
-
-    def along(row: int) -> Value:
-        place = k.gep(k.load(k.gep(given["rows"], row * PTR.bytes), PTR), given["offset"])
-        return packed_along(k, kind, place, lanes)
-
-    for step, vector in enumerate(transposed(k, [along(row) for row in range(lanes)])):
+    given, type = k.parameters, _block_vector(kind, lanes)
+    rows = [packed_along(k, kind, _place_in_row(k, row), type) for row in range(lanes)]
+    for step, vector in enumerate(transposed(k, rows)):
         k.store(k.gep(given["packed"], k.mul(given["step_bytes"], step)), vector)
 
 
-def packed_along(k: KernelBuilder, kind: GemmType, place: Value, lanes: int) -> Value:
+def _emit_some_steps(k: KernelBuilder, kind: GemmType, lanes: int) -> None:
+    """The same of the first steps only."""
+    given, type = k.parameters, _block_vector(kind, lanes)
+    numbers = I32.with_lanes(lanes)
+    mask = k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(given["count"], I32), lanes))
+    rows = [k.masked_load(_place_in_row(k, row), type, mask) for row in range(lanes)]
+    for step, vector in enumerate(transposed(k, rows)):
+        with k.if_(k.compare("gt", given["count"], step)):
+            k.store(k.gep(given["packed"], k.mul(given["step_bytes"], step)), vector)
+
+
+def _place_in_row(k: KernelBuilder, row: int) -> Value:
+    """Where a block begins in one of its rows."""
+    return k.gep(k.load(k.gep(k.parameters["rows"], row * PTR.bytes), PTR), k.parameters["offset"])
+
+
+def packed_along(k: KernelBuilder, kind: GemmType, place: Value, type: IRType) -> Value:
     """A vector of packed elements that follow each other along K."""
-    raw = k.load(place, kind.element.with_lanes(lanes * kind.pair))
+    raw = k.load(place, type)
     return kind.widen(k, raw) if kind.pair == 1 else kind.widen_adjacent(k, raw)
 
 
@@ -94,6 +142,7 @@ class PackingEmitter:
         self._lanes = shape.lanes
         self._has_masks = shape.has_masks
         self._width = width
+        self._shape = shape
         self._prefix = prefix
         self._element_bytes = kind.element.bytes * kind.parts
         self._steps = k.lshr(k.add(k.parameters["depth"], kind.pair - 1), kind.pair_bits)
@@ -102,7 +151,8 @@ class PackingEmitter:
     def emit(self) -> None:
         k = self._k
         is_row = k.compare("eq", k.parameters["across"], self._element_bytes)
-        self._one_by_one(k.if_else(k.and_(self._is_full(), is_row), self._copy, self._along)[0])
+        copy = functools.partial(k.if_else, self._is_full(), self._copy, self._copy_some)
+        self._one_by_one(k.if_else(is_row, lambda: copy()[0], self._along)[0])
 
     def _is_full(self) -> Value:
         """Whether the strip has all its rows or columns."""
@@ -124,10 +174,48 @@ class PackingEmitter:
                 self._store(loop.index, start, self._across(loop.index, start, count))
         return self._whole_steps
 
-    def _across(self, step: Value, start: int, count: int) -> Value:
+    def _copy_some(self) -> Value:
+        """The same for some columns: those that make no whole vector are read by a mask, or else with others before
+        them, if there are as many."""
+        k, kind, lanes = self._k, self._kind, self._lanes
+        valid = k.parameters["valid"]
+        whole, last = k.and_(valid, -lanes), k.sub(valid, lanes)
+        has_rest = k.compare("lt", whole, valid)
+
+        def by_masks() -> Value:
+            with k.loop(0, self._whole_steps) as step:
+                with k.loop(0, whole, lanes) as column:
+                    self._store(step.index, column.index, self._across(step.index, column.index, lanes))
+                with k.if_(has_rest):
+                    self._store(step.index, whole, self._load_first(step.index, whole, k.sub(valid, whole)))
+            return self._whole_steps
+
+        def by_overlap() -> Value:
+            zeros = k.const(kind.packed.with_lanes(lanes), 0)
+            with k.loop(0, self._whole_steps) as step:
+                with k.loop(0, whole, lanes) as column:
+                    self._store(step.index, column.index, self._across(step.index, column.index, lanes))
+                with k.if_(has_rest):
+                    self._store(step.index, whole, zeros)
+                    self._store(step.index, last, self._across(step.index, last, lanes))
+            return self._whole_steps
+
+        if self._has_masks and kind.element.bits >= I32.bits:
+            return by_masks()
+        return k.if_else(k.compare("ge", last, 0), by_overlap, lambda: k.const(I64, 0))[0]
+
+    def _load_first(self, step: Value, column: Value, count: Value) -> Value:
+        """The first `count` elements of one step from a column on, with zeros behind them (not for pairs)."""
+        k, type = self._k, self._kind.element.with_lanes(self._lanes)
+        place = k.gep(self._source(0, step), column, self._kind.element.bytes)
+        numbers = I32.with_lanes(self._lanes)
+        mask = k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(count, I32), self._lanes))
+        return self._kind.widen(k, k.masked_load(place, type, mask))
+
+    def _across(self, step: Value, start: Value | int, count: int) -> Value:
         """`count` packed elements of one step, in a vector."""
         k, kind = self._k, self._kind
-        place = k.gep(self._source(0, k.mul(step, kind.pair)), start * kind.element.bytes)
+        place = k.gep(self._source(0, k.mul(step, kind.pair)), start, kind.element.bytes)
         first = self._load_some(place, count)
         if kind.pair == 1:
             return kind.widen(k, first)
@@ -148,22 +236,24 @@ class PackingEmitter:
         return vector
 
     def _one_by_one(self, first: Value) -> None:
-        """The steps from `first` on, with any strides, as many columns as there are, and zeros for the rest."""
+        """The steps from `first` on, with any strides, as many columns as there are, and zeros for the rest of what
+        vectors have."""
         k, kind = self._k, self._kind
         valid = k.parameters["valid"]
+        end = k.smin(k.and_(k.add(valid, self._lanes - 1), -self._lanes), self._width)
         with k.loop(first, self._steps) as step:
             with k.loop(0, valid, kind.parts) as position:
-                for part in range(kind.parts):
-                    whole = k.lshr(position.index, kind.parts - 1)
-                    value = self._single(whole, part, step.index)
-                    k.store(self._place(step.index, k.add(position.index, part)), value)
-            with k.loop(valid, self._width) as position:
+                whole = k.lshr(position.index, kind.parts - 1)
+                k.store(self._place(step.index, position.index), self._single(whole, step.index))
+            with k.loop(valid, end) as position:
                 k.store(self._place(step.index, position.index), k.const(kind.packed, 0))
 
-    def _single(self, whole: Value, part: int, step: Value) -> Value:
+    def _single(self, whole: Value, step: Value) -> Value:
+        """A packed element, with all its parts."""
         k, kind = self._k, self._kind
         if kind.pair == 1:
-            return kind.widen(k, k.load(k.gep(self._source(whole, step), part * kind.element.bytes), kind.element))
+            raw = k.load(self._source(whole, step), kind.element.with_lanes(kind.parts))
+            return kind.widen(k, raw)
         first = k.load(self._source(whole, k.mul(step, 2)), kind.element)
         has_second = k.compare("lt", step, self._whole_steps)
         second_place = self._source(whole, k.add(k.mul(step, 2), k.zext(has_second, I64)))
@@ -186,42 +276,88 @@ class PackingEmitter:
             self._kind.packed.bytes,
         )
 
-    def _store(self, step: Value, start: int, vector: Value) -> None:
+    def _store(self, step: Value, start: Value | int, vector: Value) -> None:
         self._k.store(self._place(step, start), vector)
 
 
 class TurningEmitter(PackingEmitter):
     """Strips of elements that are side by side along K: square blocks are transposed."""
 
+    _can_call_some = True
+    """Whether the function for fewer steps is in the same module."""
+
     def _along(self) -> Value:
         k = self._k
-        if self._kind.parts > 1:
+        if not _has_blocks(self._kind):
             return k.const(I64, 0)
         is_column = k.compare("eq", k.parameters["along"], self._element_bytes)
-        is_block = k.and_(self._is_full(), is_column)
-        return k.if_else(is_block, lambda: self._transpose(self._row_addresses()), lambda: k.const(I64, 0))[0]
+        return k.if_else(is_column, lambda: self._transpose(self._row_addresses()), lambda: k.const(I64, 0))[0]
+
+    @property
+    def _rows(self) -> int:
+        """Of A, or columns of B, that a strip has; of complex elements each is two reals."""
+        return self._width // self._kind.parts
+
+    @property
+    def _block(self) -> int:
+        return self._lanes // self._kind.parts
 
     def _row_addresses(self) -> Value:
         """Where the rows are that blocks transpose, the last one as often as a block has room for."""
-        k = self._k
-        addresses = k.alloca(PTR, padded_width(self._width, self._lanes))
-        with k.loop(0, padded_width(self._width, self._lanes)) as row:
-            place = self._source(k.smin(row.index, self._width - 1), k.const(I64, 0))
-            k.store(k.gep(addresses, row.index, PTR.bytes), place)
+        k, count = self._k, padded_width(self._rows, self._block)
+        addresses = k.alloca(PTR, count)
+        last = k.sub(k.lshr(k.parameters["valid"], self._kind.parts - 1), 1)
+        with k.loop(0, count) as row:
+            k.store(k.gep(addresses, row.index, PTR.bytes), self._source(k.smin(row.index, last), k.const(I64, 0)))
         return addresses
 
     def _transpose(self, rows: Value) -> Value:
-        """Packs what makes whole blocks; how many steps these are. Of each step the last block comes first, since what
-        it writes beyond the step belongs to others."""
-        k, kind, lanes = self._k, self._kind, self._lanes
-        blocks = k.and_(self._whole_steps, -lanes)
+        """Packs whole blocks, and what is left along K, if that can be done: as a block that repeats some steps, or one
+        that has fewer. How many steps these are. Of each step the last block comes first, since what it writes beyond
+        the step belongs to others."""
+        k, kind, steps, size = self._k, self._kind, self._whole_steps, self._block
+        blocks = k.and_(steps, -size)
+        with k.loop(0, blocks, size) as loop:
+            self._blocks(rows, loop.index)
+
+        def rest() -> Value:
+            if not (self._can_call_some and _packs_some_steps(kind, self._shape)):
+                return blocks
+            self._blocks(rows, k.const(I64, 0), steps)
+            return steps
+
+        def again() -> Value:
+            self._blocks(rows, k.sub(steps, size))
+            return steps
+
+        def unless_whole() -> Value:
+            return k.if_else(k.compare("ge", steps, size), again, rest)[0]
+
+        return k.if_else(k.compare("lt", blocks, steps), unless_whole, lambda: steps)[0]
+
+    def _blocks(self, rows: Value, step: Value, count: Value | None = None) -> None:
+        """The blocks of all rows that there are, from a step on."""
+        k, kind = self._k, self._kind
+        offset = k.mul(step, kind.pair * self._element_bytes)
         step_bytes = k.const(I64, self._width * kind.packed.bytes)
-        with k.loop(0, blocks, lanes) as loop:
-            offset = k.mul(loop.index, kind.pair * kind.element.bytes)
-            for start in reversed(range(0, self._width, lanes)):
-                arguments = [k.gep(rows, start * PTR.bytes), offset, self._place(loop.index, start), step_bytes]
-                k.call(transpose_name(self._prefix), arguments)
-        return blocks
+        for start in reversed(range(0, self._rows, self._block)):
+            place = self._place(step, start * kind.parts)
+            arguments = [k.gep(rows, start * PTR.bytes), offset, place, step_bytes]
+
+            def block(arguments: list[Value] = arguments) -> None:
+                if count is None:
+                    k.call(transpose_name(self._prefix), arguments)
+                else:
+                    k.call(_transpose_some_name(self._prefix), [*arguments, count])
+
+            if start:
+                with k.if_(self._has_row(start)):
+                    block()
+            else:
+                block()
+
+    def _has_row(self, number: int) -> Value:
+        return self._k.compare("gt", self._k.parameters["valid"], number * self._kind.parts)
 
 
 class RowCopyEmitter(PackingEmitter):
@@ -238,11 +374,11 @@ class RowCopyEmitter(PackingEmitter):
             with k.loop(0, in_vectors, self._lanes) as loop:
                 place = k.gep(source, loop.index, kind.pair * kind.element.bytes)
                 k.prefetch(k.gep(place, below), 1, level=2)
-                k.store(k.gep(goal, loop.index, kind.packed.bytes), packed_along(k, kind, place, self._lanes))
+                type = kind.element.with_lanes(self._lanes * kind.pair)
+                k.store(k.gep(goal, loop.index, kind.packed.bytes), packed_along(k, kind, place, type))
             with k.loop(k.lshr(in_vectors, kind.parts - 1), self._steps) as step:
-                for part in range(kind.parts):
-                    place = k.gep(goal, k.add(k.mul(step.index, kind.parts), part), kind.packed.bytes)
-                    k.store(place, self._single(row.index, part, step.index))
+                place = k.gep(goal, step.index, kind.parts * kind.packed.bytes)
+                k.store(place, self._single(row.index, step.index))
 
 
 def padded_width(width: int, lanes: int) -> int:

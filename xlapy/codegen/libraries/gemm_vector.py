@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape, has_short_vectors
+from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape, has_short_vectors, store_first
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 from xlapy.support.records import Record
@@ -78,8 +78,9 @@ def dot_heights(kind: GemmType, shape: TileShape) -> tuple[int, ...]:
     """Rows that `dots` is made for, the most last, which all go through it that there are; a complex product takes two
     accumulators. Where registers are few, two rows: accumulators and operands have room in them, and the other matrix
     comes from the nearest cache for the next two (Zen 3, 8 by 256 by 512: 0.65 of the time of four together, 8 by 4096
-    by 4096 0.82, bf16, 4 by 1024 by 1024 0.68)."""
-    return (1, 2, 3, 4) if kind.parts == 1 and shape.registers >= _MANY_REGISTERS else (1, 2)
+    by 4096 0.82, bf16, 4 by 1024 by 1024 0.68); of complex ones a single row."""
+    most = (4 if shape.registers >= _MANY_REGISTERS else 2) // kind.parts
+    return tuple(range(1, most + 1))
 
 
 def stream_heights(kind: GemmType, shape: TileShape) -> range:
@@ -137,12 +138,10 @@ class _PartialVectors:
         k = self._k
         if count is None:
             k.store(place, value)
-        elif self._has_masks(value.type):
+        elif self._shape.masks_are_free:
             k.masked_store(place, value, self._mask(value.type, count))
         else:
-            room = k.alloca(value.type)
-            k.store(room, value)
-            k.memcpy(place, room, k.mul(count, value.type.bytes))
+            store_first(k, [(place, value)], count)
 
     def _has_masks(self, type: IRType) -> bool:
         return self._target.is_avx512 or (self._shape.has_masks and type.bits >= 32)

@@ -96,6 +96,8 @@ class _RowPackingEmitter(TurningEmitter):
     """A strip whose rows lie anywhere, each contiguous along K: `rows` are their addresses, the last one as
     often as a block has room for."""
 
+    _can_call_some = False
+
     def emit(self) -> None:
         self._one_by_one(self._transpose(self._k.parameters["rows"]))
 
