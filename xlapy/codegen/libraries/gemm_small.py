@@ -70,11 +70,14 @@ class _Rows(Record):
 class GemmSmall(GemmPanels):
     """Writes the function that computes some small matrices, and what decides for it."""
 
+    def _has_several_matrices(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether there are enough, if they are small; what else that takes is not asked of a single one."""
+        return k.compare("ge", problem["batches"], _LEAST_MATRICES)
+
     def _has_small_matrices(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether there are many of them."""
+        """Whether each of them is small."""
         work = k.mul(k.mul(problem["m"], problem["n"]), problem["k"])
         conditions = [
-            k.compare("ge", problem["batches"], _LEAST_MATRICES),
             k.compare("le", work, _MOST_WORK),
             k.compare("le", problem["k"], self._chunk_steps),
             k.not_(self._is_packed_before(k, problem)),
