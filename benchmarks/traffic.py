@@ -96,9 +96,9 @@ EXEMPTIONS = (
         "launches and stores inside is not in the text; each of ours is counted.",
     ),
     Exemption(
-        r"reductions/(sum|max)_columns(_bf16)?/memory",
-        "Columns that no cache holds are folded in parts of some rows, which threads share, and what is made of these "
-        "parts by a second kernel.",
+        r"reductions/((sum|max)_columns(_bf16)?|argmax_all)/memory",
+        "Columns that no cache holds, and arrays in which the place of the largest element is looked for, are folded "
+        "in parts, which threads share, and what is made of these parts by a second kernel.",
     ),
     Exemption(
         r"indexing/(mixed|cropped)_images/(cache|memory)",
