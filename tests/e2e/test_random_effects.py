@@ -86,7 +86,7 @@ def supplied(effects: Effects, seed: int) -> tuple[Interpreter, Supply, Supply]:
     return interpreter, fed, given
 
 
-@pytest.mark.parametrize("first", range(0, 40, SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", range(0, 20, SEEDS_PER_TEST))
 def test_some(first: int, device: xlapy.Device) -> None:
     for seed in range(first, first + SEEDS_PER_TEST):
         check(seed, 15, device)
