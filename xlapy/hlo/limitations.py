@@ -227,6 +227,13 @@ to a bounded first one) take sizes at run time. All others raise `UnsupportedErr
 `dynamic_conv` move their elements by amounts that would have to be known before, and without a bound nothing says how
 much memory a result takes.
 
+## MLIR's binary form
+
+It is read by jaxlib, which does not check all that it finds there. Portable artifacts are read by a process of its own,
+so that one which jaxlib does not survive is a `ParseError`. Other bytecode, and what `jax.export` wrote for
+`compile_exported`, is read by the process itself, as it needs all of JAX: of modules damaged at random, one in eight
+hundred ended it.
+
 ## Element types
 
 Quantized types of StableHLO are the uniform ones, per tensor or per axis, whose storage is narrower than what they
