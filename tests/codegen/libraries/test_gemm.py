@@ -278,7 +278,7 @@ def test_every_size_and_layout(name: str, m: int, n: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("target", [name for name in TARGETS if name != "host"])
-@pytest.mark.parametrize("name", ["f32", "f16", "s8", "c64"])
+@pytest.mark.parametrize("name", ["f32", pytest.param("f16", marks=pytest.mark.slow), "s8", "c64"])
 def test_other_machines(name: str, target: str) -> None:
     for m, n, k in SIZES_TO_TEST:
         a, b, expected = problem(name, m, n, k)
@@ -570,8 +570,9 @@ INSTRUCTIONS = {
 
 @pytest.mark.parametrize(("machine", "name"), INSTRUCTIONS)
 def test_other_machines_get_their_instructions_and_no_spills(machine: str, name: str) -> None:
+    """The library for few rows is made of the same functions: for one type that is looked at."""
     target = reference_target(machine)
-    texts = [emit(GEMM_TYPES[name], target).text() for emit in (emit_gemm, emit_low)]
+    texts = [emit(GEMM_TYPES[name], target).text() for emit in (emit_gemm, emit_low)[: 1 + (name == "f32")]]
     assembly = "".join(emit_assembly(text, target) for text in texts)
     for instruction in INSTRUCTIONS[machine, name]:
         assert instruction in assembly
