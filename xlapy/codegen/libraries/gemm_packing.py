@@ -31,7 +31,7 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import F64, I32, I64, PTR, IRType, KernelBuilder, Module, Value
-from xlapy.codegen.libraries.gemm_tile import TileShape
+from xlapy.codegen.libraries.gemm_tile import TileShape, first_lanes
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.target import Target
@@ -59,7 +59,7 @@ def emit_packing(
         name = transpose_name(prefix)
         with KernelBuilder(module, name, _BLOCK_PARAMETERS, None, attributes=attributes) as k:
             _emit_block(k, kind, _block_lanes(kind, shape))
-        if _packs_some_steps(kind, shape):
+        if _reads_parts(kind, shape):
             parameters = [*_BLOCK_PARAMETERS, ("count", I64)]
             with KernelBuilder(module, _transpose_some_name(prefix), parameters, None, attributes=attributes) as k:
                 _emit_some_steps(k, kind, _block_lanes(kind, shape))
@@ -100,7 +100,7 @@ def _block_vector(kind: GemmType, lanes: int) -> IRType:
     return element.with_lanes(lanes * kind.pair)
 
 
-def _packs_some_steps(kind: GemmType, shape: TileShape) -> bool:
+def _reads_parts(kind: GemmType, shape: TileShape) -> bool:
     """Whether a part of a vector along K can be read."""
     return shape.has_masks and kind.element.bits >= I32.bits
 
@@ -116,8 +116,7 @@ def _emit_block(k: KernelBuilder, kind: GemmType, lanes: int) -> None:
 def _emit_some_steps(k: KernelBuilder, kind: GemmType, lanes: int) -> None:
     """The same of the first steps only."""
     given, type = k.parameters, _block_vector(kind, lanes)
-    numbers = I32.with_lanes(lanes)
-    mask = k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(given["count"], I32), lanes))
+    mask = first_lanes(k, lanes, given["count"])
     rows = [k.masked_load(_place_in_row(k, row), type, mask) for row in range(lanes)]
     for step, vector in enumerate(transposed(k, rows)):
         with k.if_(k.compare("gt", given["count"], step)):
@@ -140,7 +139,6 @@ class PackingEmitter:
         self._k = k
         self._kind = kind
         self._lanes = shape.lanes
-        self._has_masks = shape.has_masks
         self._width = width
         self._shape = shape
         self._prefix = prefix
@@ -181,35 +179,32 @@ class PackingEmitter:
         valid = k.parameters["valid"]
         whole, last = k.and_(valid, -lanes), k.sub(valid, lanes)
         has_rest = k.compare("lt", whole, valid)
+        reads_parts = _reads_parts(kind, self._shape)
 
-        def by_masks() -> Value:
+        def rest(step: Value) -> None:
+            if reads_parts:
+                self._store(step, whole, self._load_first(step, whole, k.sub(valid, whole)))
+                return
+            self._store(step, whole, k.const(kind.packed.with_lanes(lanes), 0))
+            self._store(step, last, self._across(step, last, lanes))
+
+        def columns() -> Value:
             with k.loop(0, self._whole_steps) as step:
                 with k.loop(0, whole, lanes) as column:
                     self._store(step.index, column.index, self._across(step.index, column.index, lanes))
                 with k.if_(has_rest):
-                    self._store(step.index, whole, self._load_first(step.index, whole, k.sub(valid, whole)))
+                    rest(step.index)
             return self._whole_steps
 
-        def by_overlap() -> Value:
-            zeros = k.const(kind.packed.with_lanes(lanes), 0)
-            with k.loop(0, self._whole_steps) as step:
-                with k.loop(0, whole, lanes) as column:
-                    self._store(step.index, column.index, self._across(step.index, column.index, lanes))
-                with k.if_(has_rest):
-                    self._store(step.index, whole, zeros)
-                    self._store(step.index, last, self._across(step.index, last, lanes))
-            return self._whole_steps
-
-        if self._has_masks and kind.element.bits >= I32.bits:
-            return by_masks()
-        return k.if_else(k.compare("ge", last, 0), by_overlap, lambda: k.const(I64, 0))[0]
+        if reads_parts:
+            return columns()
+        return k.if_else(k.compare("ge", last, 0), columns, lambda: k.const(I64, 0))[0]
 
     def _load_first(self, step: Value, column: Value, count: Value) -> Value:
         """The first `count` elements of one step from a column on, with zeros behind them (not for pairs)."""
         k, type = self._k, self._kind.element.with_lanes(self._lanes)
         place = k.gep(self._source(0, step), column, self._kind.element.bytes)
-        numbers = I32.with_lanes(self._lanes)
-        mask = k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(count, I32), self._lanes))
+        mask = first_lanes(k, self._lanes, count)
         return self._kind.widen(k, k.masked_load(place, type, mask))
 
     def _across(self, step: Value, start: Value | int, count: int) -> Value:
@@ -227,7 +222,7 @@ class PackingEmitter:
         type = self._kind.element.with_lanes(self._lanes)
         if count == self._lanes:
             return k.load(place, type)
-        if self._has_masks and type.bits >= 32:
+        if self._shape.has_masks and type.bits >= 32:
             mask = k.compare("lt", k.lane_numbers(type.with_kind("i32")), count)
             return k.masked_load(place, type, mask)
         vector = k.const(type, 0)
@@ -298,13 +293,9 @@ class TurningEmitter(PackingEmitter):
         """Of A, or columns of B, that a strip has; of complex elements each is two reals."""
         return self._width // self._kind.parts
 
-    @property
-    def _block(self) -> int:
-        return self._lanes // self._kind.parts
-
     def _row_addresses(self) -> Value:
         """Where the rows are that blocks transpose, the last one as often as a block has room for."""
-        k, count = self._k, padded_width(self._rows, self._block)
+        k, count = self._k, padded_width(self._rows, _block_lanes(self._kind, self._shape))
         addresses = k.alloca(PTR, count)
         last = k.sub(k.lshr(k.parameters["valid"], self._kind.parts - 1), 1)
         with k.loop(0, count) as row:
@@ -315,13 +306,14 @@ class TurningEmitter(PackingEmitter):
         """Packs whole blocks, and what is left along K, if that can be done: as a block that repeats some steps, or one
         that has fewer. How many steps these are. Of each step the last block comes first, since what it writes beyond
         the step belongs to others."""
-        k, kind, steps, size = self._k, self._kind, self._whole_steps, self._block
+        k, kind, steps = self._k, self._kind, self._whole_steps
+        size = _block_lanes(kind, self._shape)
         blocks = k.and_(steps, -size)
         with k.loop(0, blocks, size) as loop:
             self._blocks(rows, loop.index)
 
         def rest() -> Value:
-            if not (self._can_call_some and _packs_some_steps(kind, self._shape)):
+            if not (self._can_call_some and _reads_parts(kind, self._shape)):
                 return blocks
             self._blocks(rows, k.const(I64, 0), steps)
             return steps
@@ -340,7 +332,7 @@ class TurningEmitter(PackingEmitter):
         k, kind = self._k, self._kind
         offset = k.mul(step, kind.pair * self._element_bytes)
         step_bytes = k.const(I64, self._width * kind.packed.bytes)
-        for start in reversed(range(0, self._rows, self._block)):
+        for start in reversed(range(0, self._rows, _block_lanes(kind, self._shape))):
             place = self._place(step, start * kind.parts)
             arguments = [k.gep(rows, start * PTR.bytes), offset, place, step_bytes]
 

@@ -456,9 +456,8 @@ class _TileEmitter:
 
     def _edge_mask(self) -> Value:
         """The lanes of the last vector that are columns."""
-        k, rest = self._k, self._rest()
-        numbers = I32.with_lanes(self._shape.lanes)
-        return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(rest, I32), self._shape.lanes))
+        rest = self._rest()
+        return first_lanes(self._k, self._shape.lanes, rest)
 
     def _rest(self) -> Value:
         """How many columns the last vector of an edge tile has."""
@@ -518,6 +517,12 @@ class _TileEmitter:
     def _c_row(self, c: Value, row: int) -> Value:
         k = self._k
         return k.gep(c, k.mul(k.parameters["c_row"], row // self._kind.parts))
+
+
+def first_lanes(k: KernelBuilder, lanes: int, count: Value) -> Value:
+    """The mask of the first `count` lanes."""
+    numbers = I32.with_lanes(lanes)
+    return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(count, I32), lanes))
 
 
 def store_first(k: KernelBuilder, parts: Sequence[tuple[Value, Value]], count: Value) -> None:

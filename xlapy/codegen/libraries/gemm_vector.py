@@ -19,9 +19,15 @@ import itertools
 from collections.abc import Sequence
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
-from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I1, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape, has_short_vectors, store_first
+from xlapy.codegen.libraries.gemm_tile import (
+    PRODUCT_PARAMETERS,
+    TileShape,
+    first_lanes,
+    has_short_vectors,
+    store_first,
+)
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 from xlapy.support.records import Record
@@ -147,9 +153,7 @@ class _PartialVectors:
         return self._target.is_avx512 or (self._shape.has_masks and type.bits >= 32)
 
     def _mask(self, type: IRType, count: Value) -> Value:
-        k = self._k
-        numbers = I32.with_lanes(type.lanes)
-        return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(count, I32), type.lanes))
+        return first_lanes(self._k, type.lanes, count)
 
 
 class _Group(Record):

@@ -11,7 +11,7 @@ from xlapy.codegen.math.common import INFINITY, NAN
 _QUOTIENT_MASK = -(1 << 27)
 _FAR = 2.0**1000
 _FAR_POWER = 2.0**60  # whose inverse is no subnormal
-HALF = 0.5  # the significand of powers of two
+_HALF = 0.5  # the significand of powers of two
 
 
 def floor(k: KernelBuilder, x: Value) -> Value:
@@ -56,7 +56,7 @@ def remainder(k: KernelBuilder, x: Value, y: Value) -> Value:
 
     Each step takes off y times the leading 26 bits of the quotient; one step is enough for quotients below 2^26. f32
     goes through f64. Of a known power of two, quotient and product are exact."""
-    if y.constant is not None and math.frexp(float(y.constant))[0] == HALF and 1 <= float(y.constant) <= _FAR_POWER:
+    if y.constant is not None and math.frexp(float(y.constant))[0] == _HALF and 1 <= float(y.constant) <= _FAR_POWER:
         power = float(y.constant)
         whole = k.truncate(k.mul(x, 1 / power))
         return k.copysign(k.sub(x, k.mul(whole, power)), x)

@@ -205,6 +205,11 @@ def _columns_folded(root: Instruction) -> int:
     return source.dims[fastest] if fastest is not None and fastest not in root.attributes["dimensions"] else 0
 
 
+MOST_PICKED_BYTES = 2  # of an element that vectors have many of
+MOST_PICKED_ROW = 512  # elements of a row that has many ends for what is between them
+LEAST_PICKED = 4096  # bytes of an array that is worth a kernel of its own
+
+
 def is_made_of_rows(joined: Instruction) -> bool:
     """What is padded, or joined of parts of one array, is read by others than those that move it further: a kernel of
     its own picks its vectors, where one that computes something would ask for each lane at the ends of rows where it
@@ -215,10 +220,6 @@ def is_made_of_rows(joined: Instruction) -> bool:
     if joined.shape.bytes < LEAST_PICKED or joined.shape.dims[-1] > MOST_PICKED_ROW or not _is_read_by_others(joined):
         return False
     return axis_maps(joined, _is_no_move) is not None
-
-
-MOST_PICKED_BYTES, MOST_PICKED_ROW = 2, 512
-LEAST_PICKED = 4096  # bytes of an array
 
 
 def _is_read_by_others(value: Instruction) -> bool:
