@@ -89,6 +89,12 @@ class Target(Record):
         return self.cpu in _CPUS_THAT_WAIT_FOR_MEMORY or self._is_late_intel
 
     @property
+    def has_far_last_cache(self) -> bool:
+        """Whether the last cache is hardly nearer than memory, since all cores of a large processor have their parts of
+        it: what is read several times had better stay in the caches of one core."""
+        return self._is_late_intel
+
+    @property
     def _is_late_intel(self) -> bool:
         """A server core since Sapphire Rapids: virtual machines may tell another model, but not other instructions."""
         return self.has("avx512fp16")

@@ -117,6 +117,18 @@ TARGETS = {
 }
 
 
+class TargetWithFarLastCache(Target):
+    has_far_last_cache = True
+
+
+FAR = "host with a far last cache"
+ALL_TARGETS = {
+    **TARGETS,
+    # packs what does not fit a part of its second-level cache (a size of its own, as that is what code is found by)
+    FAR: TargetWithFarLastCache(**{**dataclasses.asdict(host_target()), "l2_bytes": 1 << 15}),
+}
+
+
 @functools.cache
 def linked(name: str, target: str = "host") -> LinkedCode:
     """A library with those it needs; all targets share one's scratch memory."""
@@ -126,7 +138,7 @@ def linked(name: str, target: str = "host") -> LinkedCode:
     for needed in library.needs:
         if needed != "scratch":
             imports.update(linked(needed, target).addresses())
-    return link(library.objects(TARGETS[target], shared_cache()), imports, library.exports)
+    return link(library.objects(ALL_TARGETS[target], shared_cache()), imports, library.exports)
 
 
 def multiply(
@@ -336,7 +348,7 @@ def test_where_a_streamed_matrix_comes_from_does_not_change_a_bit(name: str, m: 
     assert_product(name, farthest, a, b)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ALL_TARGETS)
 @pytest.mark.parametrize("name", ["f32", "f64"])
 @pytest.mark.parametrize("k", [600, 1024])
 def test_every_element_is_one_chain_of_sums(name: str, target: str, k: int) -> None:
@@ -383,7 +395,7 @@ def test_strips_that_other_tiles_pack_do_not_change_a_bit(name: str, pitch: int,
         assert few.tobytes() == np.ascontiguousarray(crowded[:20, :40]).tobytes()
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ALL_TARGETS)
 @pytest.mark.parametrize("name", ["f32", "f64", "s32", "c64"])
 def test_blocks_that_pack_their_rows_do_not_change_a_bit(name: str, target: str) -> None:
     """Rows of A are side by side at each step; several chunks, and blocks whose last rows make no whole tile."""

@@ -399,7 +399,9 @@ class GemmBlocks(GemmCuts):
         b_step, sums_row = problem["tile_b_step"], problem["sums_row"]
         copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, height))
         # Packed strips that come from afar, too (128 by 768, 3072 steps: 2 % faster).
-        fetches = k.or_(copies, k.and_(self._is_packed_before(k, problem), k.compare("gt", rows, height)))
+        are_all_far = self._target.has_far_last_cache and not kind.unit
+        is_packed_far = k.const(I1, 1) if are_all_far else self._is_packed_before(k, problem)
+        fetches = k.or_(copies, k.and_(is_packed_far, k.compare("gt", rows, height)))
         later_step = k.select(fetches, b_step, 0)
         goal, goal_row = self._rows_to_write(k, problem, strip, is_buffered)
         return _Tiles(

@@ -63,12 +63,15 @@ the processor does not foresee them, and in the first level of the caches those 
 other's way."""
 
 _STEPS_OF_TURN = 8
+_STEPS_OF_TURN_OF_MANY_REGISTERS = 4
 _LEAST_STEPS_OF_TURNS = 128
-_MOST_REGISTERS_FOR_TURNS = 16
 """Of the loop where most of a large product is computed, and of such a product. What else a loop does takes the place
 of multiply-adds in a core that has another thread to serve: so, and with groups twice as long, 512 by 512 takes 0.85 of
 the time then on a Zen 3, and the same as before where the core has nothing else to do. With 64 steps tiles end too soon
-(3136 by 256: 1.04). Where there are many registers a loop's own instructions count less."""
+(3136 by 256: 1.04). With many registers a step is twice as long, and turns do good to columns of tiles only (Sapphire
+Rapids, 132 by 256 by 256: 0.95 of the time)."""
+
+_MANY_REGISTERS = 32
 
 _STREAMED_ROWS = 2
 _STREAMED_ROWS_OF_SHORT_VECTORS = 4
@@ -272,7 +275,7 @@ class _TileEmitter:
         if not self._makes_turns:
             self._tiles_on(any_walk)
             return
-        row = _Walk(element, self._strip_bytes, turn=_STEPS_OF_TURN)
+        row = _Walk(element, self._strip_bytes, turn=self._steps_of_turn)
         packed = replaced(row, a_step=self._shape.rows * self._kind.packed.bytes, a_row=element)
         pays = k.compare("ge", given["depth"], _LEAST_STEPS_OF_TURNS)
         pays = k.and_(pays, k.compare("eq", given["b_step"], row.b_step))
@@ -305,11 +308,22 @@ class _TileEmitter:
     def _makes_turns(self) -> bool:
         """Whether most of a large product is computed by this tile, and several steps at a turn do it good. Without one
         instruction for a multiplication and an addition, as for integers, LLVM puts sums in another order, for which
-        registers do not suffice."""
+        registers do not suffice; nor do they on ARM, for what it loads at several steps."""
         is_highest = self._tile.rows == self._shape.rows and self._tile.vectors == self._shape.vectors
-        is_usual = is_highest and not (self._tile.is_edge or self._tile.copies)
         has_fma = self._target.has_fma and self._kind.accumulator.is_float
-        return is_usual and has_fma and self._shape.registers <= _MOST_REGISTERS_FOR_TURNS
+        if self._has_many_registers:
+            is_usual = self._tile.is_column and self._target.is_avx512
+        else:
+            is_usual = not (self._tile.is_edge or self._tile.copies)
+        return is_highest and is_usual and has_fma
+
+    @property
+    def _has_many_registers(self) -> bool:
+        return self._shape.registers >= _MANY_REGISTERS
+
+    @property
+    def _steps_of_turn(self) -> int:
+        return _STEPS_OF_TURN_OF_MANY_REGISTERS if self._has_many_registers else _STEPS_OF_TURN
 
     def _sums(self, walk: _Walk, tile: _Places, initial: Sequence[Value]) -> list[Value]:
         """The products along K added to `initial`, vector by vector of each row; a few steps at a time, between which
