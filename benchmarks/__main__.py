@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="few short samples, without the largest sizes: for a first look"
     )
+    parser.add_argument("--largest", action="store_true", help="with --quick: the largest sizes, too")
     parser.add_argument(
         "--warm",
         action="store_true",
@@ -107,7 +108,8 @@ def _page(text: str) -> Path:
 def _chosen_cases(options: argparse.Namespace) -> list[Case]:
     from benchmarks.workloads import all_workloads
 
-    return cases(all_workloads(), only=options.only, families=options.family, largest=not options.quick)
+    largest = options.largest or not options.quick
+    return cases(all_workloads(), only=options.only, families=options.family, largest=largest)
 
 
 def _measure(chosen: Sequence[Case], options: argparse.Namespace) -> report.Run:

@@ -46,6 +46,15 @@ def test_a_quick_run_measures_and_compares_both_engines(
     assert case["compile_seconds"]["program_cold"] > 0
 
 
+def test_a_quick_run_leaves_the_largest_sizes_out_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    choice = ["--list", "--quick", "--only", "elementwise/add/"]
+    names = {}
+    for more in ([], ["--largest"]):
+        assert main([*choice, *more]) == 0
+        names[bool(more)] = capsys.readouterr().out.split()
+    assert [name for name in names[True] if name not in names[False]] == ["elementwise/add/memory"]
+
+
 def test_the_machine_takes_turns_where_its_limits_hold() -> None:
     plan = replace(QUICK, pairs=2)
     with Bench([], plan, ANY_LIMITS) as bench:
