@@ -117,15 +117,16 @@ TARGETS = {
 }
 
 
-class TargetWithFarLastCache(Target):
-    has_far_last_cache = True
+class TargetWithOtherLastCache(Target):
+    has_far_last_cache = not host_target().has_far_last_cache
 
 
-FAR = "host with a far last cache"
 ALL_TARGETS = {
     **TARGETS,
-    # packs what does not fit a part of its second-level cache (a size of its own, as that is what code is found by)
-    FAR: TargetWithFarLastCache(**{**dataclasses.asdict(host_target()), "l2_bytes": 1 << 15}),
+    # packs, or copies, what does not fit its second-level cache (whose size tells its code from the host's)
+    "host with another last cache": TargetWithOtherLastCache(
+        **{**dataclasses.asdict(host_target()), "l2_bytes": 1 << 15}
+    ),
 }
 
 

@@ -142,7 +142,8 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
     has_masks = target.is_avx512 or target.has("avx2")
     if target.is_avx512 or not target.is_x86:
         is_double = kind.accumulator.bits == 64 and kind.parts == 1 and kind.is_packed_in_memory
-        broad = (9, 3) if target.is_avx512 and is_long and is_double else None
+        copies_often = target.is_avx512 and not target.has_far_last_cache
+        broad = (9, 3) if copies_often and is_long and is_double else None
         return TileShape(12, 2, ((6, 4), (9, 3)), lanes, 32, has_masks, streamed_rows, target.is_avx512, broad)
     return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks, streamed_rows, False)
 
