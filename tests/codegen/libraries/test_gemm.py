@@ -304,10 +304,11 @@ def test_threads_do_not_change_a_bit(name: str) -> None:
     sizes = [(260, 300, 270), (1, 5000, 300), (5000, 3, 300), (90, 700, 600), (40, 1100, 1050), (7, 1100, 600)]
     for m, n, k in [*sizes, (290, 600, 1024), (64, 60, 4100), (8, 8, 70001)]:
         a, b = random_array(name, (m, k), 4), random_array(name, (k, n), 5)
-        alone = multiply(name, a, b, np.empty((m, n), RESULTS[name]))
-        for num_threads in (2, 3, 8):
-            shared = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads)
-            assert shared.tobytes() == alone.tobytes()
+        for left in (a, np.asfortranarray(a)):
+            alone = multiply(name, left, b, np.empty((m, n), RESULTS[name]))
+            for num_threads in (2, 3, 8):
+                shared = multiply(name, left, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads)
+                assert shared.tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -96,7 +96,7 @@ class GemmPanels(GemmBlocks):
         emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
 
     def pack_strips(self) -> None:
-        """A range of the panel's strips, those of A first; or parts of them, some steps of all strips."""
+        """A range of the panel's strips, or of parts of these, those of A first."""
         with self._function("pack_strips", RANGE, is_glue=True) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             a_strips = problem["a_strips"]
@@ -108,16 +108,23 @@ class GemmPanels(GemmBlocks):
                 )
 
     def _pack_part_of_a(self, k: KernelBuilder, problem: RecordValue, part: Value) -> None:
-        """One strip, or some steps of all strips."""
+        """One strip, or some strips side by side."""
         strip = functools.partial(self._pack_strip_of_a, k, problem, part)
-        if not self._packs_steps_of_a:
+        if not self._kind.is_packed_in_memory:
             strip()
             return
+        strips = functools.partial(self._pack_strips_of_a, k, problem, part)
+        k.if_else(k.compare("ne", problem["packs_wide_steps"], 0), strips, strip)
 
-        def steps() -> None:
-            self._pack_steps(k, problem, "a", "a_row", part, problem["row"], problem["rows"])
-
-        k.if_else(k.compare("ne", problem["packs_steps_of_a"], 0), steps, strip)
+    def _pack_strips_of_a(self, k: KernelBuilder, problem: RecordValue, part: Value) -> None:
+        """Some strips side by side, a few steps of all of them at a time. (Not all strips, for another thread to pack
+        the next steps: a vector may reach into the next step.)"""
+        first = k.mul(part, WIDE_STRIPS)
+        strips = ceil_div(k, problem["rows"], self._tile_rows)
+        last, depth = k.smin(k.add(first, WIDE_STRIPS), strips), problem["depth"]
+        with k.loop(0, depth, self._steps_together) as step, k.loop(first, last) as strip:
+            here = (step.index, depth)
+            self._pack_strip(k, problem, "a", "a_row", strip.index, problem["row"], problem["rows"], "pack_a", here)
 
     def _pack_strip_of_a(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
         first, count = problem["row"], problem["rows"]
@@ -206,28 +213,14 @@ class GemmPanels(GemmBlocks):
             self._pack_strip(k, problem, "b", "b_column", part, start, count, "pack_b")
 
         def steps() -> None:
-            self._pack_steps(k, problem, "b", "b_column", part, start, count)
+            first = k.mul(part, self._steps_of_part)
+            last = k.smin(k.add(first, self._steps_of_part), problem["depth"])
+            strips = ceil_div(k, problem["columns"], self._shape.columns)
+            with k.loop(first, last, self._steps_together) as step, k.loop(0, strips) as strip:
+                here = (step.index, last)
+                self._pack_strip(k, problem, "b", "b_column", strip.index, start, count, "pack_b", here)
 
         k.if_else(k.compare("ne", problem["packs_steps"], 0), steps, strip)
-
-    def _pack_steps(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        matrix: str,
-        across: str,
-        part: Value,
-        start: Value,
-        count: Value,
-    ) -> None:
-        """Part number `part` of the steps, of all strips that the panel has of A or B."""
-        width = self._tile_rows if matrix == "a" else self._shape.columns // self._kind.parts
-        first = k.mul(part, self._steps_of_part)
-        last = k.smin(k.add(first, self._steps_of_part), problem["depth"])
-        strips = ceil_div(k, count, width)
-        with k.loop(first, last, self._steps_together) as step, k.loop(0, strips) as strip:
-            here = (step.index, last)
-            self._pack_strip(k, problem, matrix, across, strip.index, start, count, f"pack_{matrix}", here)
 
     def _pack_strip(
         self,
@@ -434,12 +427,15 @@ class GemmPanels(GemmBlocks):
         a_strips = k.select(self._leaves_a(k, problem), 0, ceil_div(k, problem["rows"], self._tile_rows))
         by_rows = k.compare("eq", problem["b_column"], self._element_bytes)
         packs_steps = k.and_(by_rows, k.compare("ge", problem["columns"], WIDE_STRIPS * shape.columns))
-        all_parts = ceil_div(k, problem["depth"], self._steps_of_part)
-        b_parts = k.select(packs_steps, all_parts, ceil_div(k, problem["columns"], shape.columns))
-        if self._packs_steps_of_a:
+        b_parts = k.select(
+            packs_steps,
+            ceil_div(k, problem["depth"], self._steps_of_part),
+            ceil_div(k, problem["columns"], shape.columns),
+        )
+        if kind.is_packed_in_memory:
             has_wide_steps = self._has_wide_steps_of_a(k, problem)
-            problem["packs_steps_of_a"] = k.zext(has_wide_steps, I64)
-            a_strips = k.select(k.and_(has_wide_steps, k.compare("gt", a_strips, 0)), all_parts, a_strips)
+            problem["packs_wide_steps"] = k.zext(has_wide_steps, I64)
+            a_strips = k.select(has_wide_steps, ceil_div(k, a_strips, WIDE_STRIPS), a_strips)
         problem.set(
             adds=k.or_(adds_to_c, k.zext(k.compare("gt", first, 0), I64)),
             is_last=k.zext(k.compare("ge", last, problem["k"]), I64),
@@ -464,16 +460,10 @@ class GemmPanels(GemmBlocks):
         count = self._set_blocks(k, problem, self._rows_of_block(k, problem, columns), columns)
         self._run_blocks(k, parallel, problem, count)
 
-    @property
-    def _packs_steps_of_a(self) -> bool:
-        """Whether rows of A that are side by side at each step are packed some steps of all strips at a time, as B is:
-        a strip has less than a line of each step."""
-        return self._kind.is_packed_in_memory
-
     def _has_wide_steps_of_a(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether rows of A are side by side at each step, of which a strip has less than a line."""
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
-        are_columns = k.and_(is_matrix, k.compare("eq", problem["a_row"], self._element_bytes))
-        return k.and_(are_columns, k.compare("ge", problem["rows"], WIDE_STRIPS * self._tile_rows))
+        return k.and_(is_matrix, k.compare("eq", problem["a_row"], self._element_bytes))
 
     def _columns_of_block_in_panel(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """More where each block must copy its rows of A, unless the last one would be narrower: to wait for each other

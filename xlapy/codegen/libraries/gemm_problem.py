@@ -145,8 +145,8 @@ PROBLEM = Record(
     ahead_a=I64,  # bytes of the next matrices of a batch to fetch for each row of a tile, A's and B's; 0 for none
     ahead_b=I64,
     a_strips=I64,
-    packs_steps=I64,  # whether B is packed some steps of all strips at a time, or strip by strip; and A
-    packs_steps_of_a=I64,
+    packs_wide_steps=I64,  # whether several strips of A are packed together
+    packs_steps=I64,  # whether B is packed some steps of all strips at a time, or strip by strip
     # The units of a convolution that tiles read directly, and the region of the array that one of them needs.
     unit_rows=I64,
     unit_positions=I64,
