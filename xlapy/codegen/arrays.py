@@ -287,7 +287,7 @@ class Array:
         if offset.vector is not None or not 1 < step <= MOST_STRIDE or dims[-1] % step:
             return None
         if width < I32.bytes:
-            if dims[-1] != step or not (self._row_word(step, ix.lanes) or self._shuffles_columns(ix, step)):
+            if dims[-1] != step or not (self._row_word(ix, step) or self._shuffles_columns(ix, step)):
                 return None
         elif step != PAIR and not self._is_permuted(ix) and not self._is_blended(ix, step):
             return None
@@ -316,16 +316,17 @@ class Array:
         has_instruction = module.has_short_permute or module.has_permute
         return has_instruction and step == TRIPLE and ix.lanes * width <= SHUFFLED_BYTES
 
-    def _row_word(self, step: int, lanes: int) -> IRType | None:
+    def _row_word(self, ix: Indexing, step: int) -> IRType | None:
         """What holds rows of so many narrow elements, one in each lane, if that is integers in a register or two."""
         bits = step * memory_type(self.shape.type).bits
         word = next((type for type in (I16, I32, I64) if type.bits == bits), None)
-        return word.with_lanes(lanes) if word is not None and word.bytes * lanes <= REGISTER_BYTES else None
+        register = REGISTER_BYTES if ix.k.module.has_permute else SHORT_REGISTER_BYTES
+        return word.with_lanes(ix.lanes) if word is not None and word.bytes * ix.lanes <= 2 * register else None
 
     def _load_column(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
         """Picks a column out of whole rows, of which there are as many as lanes."""
         k, lanes, step = ix.k, ix.lanes, offset.step
-        type, word = memory_type(self.shape.type), self._row_word(step, lanes)
+        type, word = memory_type(self.shape.type), self._row_word(ix, step)
         if type.bits < I32.bits and word is not None:
             pointer = self._place(k, ix.add(offset, -column).start, type.bytes)
             rows = self._raw_load(k, pointer, word, type.bytes)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import xlapy
+from tests.support.emitted import emitted_kernels
 from tests.support.native import check_text
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.kernels.short_rows import LEAST_CHOOSING, plan_short_rows
-from xlapy.codegen.target import host_target
+from xlapy.codegen.target import REFERENCE_MACHINES, host_target, reference_target
 from xlapy.hlo.text import parse
 
 
@@ -232,7 +233,8 @@ def test_columns_of_narrow_elements_are_parts_of_words(element_type: str, count:
     )
     text = text.replace(":R]", f":{rows}]").replace("[L:", f"[{count - 1}:")
     assert is_planned(text)
-    assert f"= lshr <{host_target().lanes(32)} x " in xlapy.compile(text).llvm_ir()
+    for target in (host_target(), *map(reference_target, REFERENCE_MACHINES)):
+        assert f"= lshr <{target.lanes(32)} x " in emitted_kernels(text, target)
     check_text(text)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import xlapy
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.target import host_target
+from xlapy.codegen.libraries.direct import call_of_direct
+from xlapy.codegen.target import host_target, reference_target
 from xlapy.hlo.text import parse
 
 
@@ -131,19 +132,18 @@ def test_one_loop_goes_over_the_features_of_neighbouring_places() -> None:
     assert not check(convolution(*shapes, labels=labels)).endswith(".lines")
 
 
-OTHERS = {
-    "whole numbers": convolution(
-        "2,9,11,4", "3,3,4,16", "2,9,11,16", "size=3x3 pad=1_1x1_1", labels=PLANES, element_type="s32"
-    ),
-    "long windows at few positions": convolution(
-        "5,14,14,8", "14,14,8,32", "5,3,3,32", "size=14x14 pad=1_1x1_1", labels=PLANES
-    ),
-}
+def test_whole_numbers_have_a_kernel_of_their_own() -> None:
+    shapes = "2,9,11,4", "3,3,4,16", "2,9,11,16", "size=3x3 pad=1_1x1_1"
+    check(convolution(*shapes, labels=PLANES, element_type="s32"), by_library=False)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_convolutions_have_kernels_of_their_own(name: str) -> None:
-    check(OTHERS[name], by_library=False)
+@pytest.mark.parametrize(("machine", "is_called"), [("sse2", False), ("avx2", False), ("avx512", True), ("neon", True)])
+def test_long_windows_at_few_positions(machine: str, is_called: bool) -> None:
+    """With 16 registers, tiles of a line's few positions have more vectors of features than the library's. With 32 they
+    go along the images, and take as long in the library as in a kernel."""
+    text = convolution("5,14,14,8", "14,14,8,32", "5,3,3,32", "size=14x14 pad=1_1x1_1", labels=PLANES)
+    assert (call_of_direct(parse(text).entry.root, reference_target(machine)) is not None) is is_called
+    check(text, by_library=host_target().vector_registers == 32)
 
 
 @pytest.mark.parametrize(("windows", "column"), [(WINDOWS["same"], 2), (HOLES["planes"], 1)], ids=["edges", "holes"])
