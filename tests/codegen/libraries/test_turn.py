@@ -63,12 +63,12 @@ def test_reversed_dimensions(mirrored: tuple[int, ...]) -> None:
 
 
 OTHERS = {
-    "short dimensions that are turned together": text_of("f32", (64, 6, 7), (2, 1, 0), ()),
+    "more than two short dimensions that number columns": text_of("u8", (64, 3, 2, 4), (3, 2, 1, 0), ()),
     "many matrices in as many directions": text_of("f32", (2, 40, 3, 2, 2, 33), (0, 4, 3, 2, 5, 1), (0,)),
     "a side shorter than a block": text_of("s8", (7, 200), (1, 0), ()),
-    "rows that several dimensions number": text_of("u8", (5, 12, 3, 16, 20), (4, 2, 0, 3, 1), ()),
+    "more than two short dimensions that number rows": text_of("u8", (2, 3, 4, 64), (3, 2, 1, 0), ()),
     "rows and columns that several dimensions number": text_of("f32", (3, 4, 5, 6, 2, 7), (5, 2, 4, 0, 3, 1), ()),
-    "smaller blocks, as the same dimension would number rows and columns": text_of("f32", (5, 4, 6), (2, 1, 0), ()),
+    "smaller blocks, as the same dimension would number rows and columns": text_of("u8", (5, 4, 6), (2, 1, 0), ()),
     "sides too short for any block": text_of("s16", (3, 2, 3), (2, 1, 0), ()),
     "several dimensions that number rows, one of them reversed": text_of("f32", (4, 3, 40, 5), (3, 2, 1, 0), (1,)),
     "elements wider than any": text_of("c128", (40, 50), (1, 0), ()),
@@ -122,6 +122,29 @@ def test_a_transpose_of_what_has_another_shape_takes_runs() -> None:
     x = np.arange(64 * 128, dtype=np.float32).reshape(64, 128)
     expected = x.reshape(16, 4, 32, 4).transpose(0, 2, 1, 3).reshape(512, 16)
     assert_array_equal(xlapy.compile(text)(x), expected)
+
+
+@pytest.mark.parametrize("element_type", ["u8", "bf16", "s32", "f64"])
+@pytest.mark.parametrize(
+    ("dims", "order"),
+    [((70, 45, 3), (2, 1, 0)), ((2, 67, 65, 3), (0, 3, 2, 1)), ((5, 70, 33, 3), (3, 0, 2, 1))],
+    ids=str,
+)
+def test_columns_that_two_dimensions_number(dims: tuple[int, ...], order: tuple[int, ...], element_type: str) -> None:
+    """As where a convolution's weights have their windows last."""
+    check(text_of(element_type, dims, order, ()))
+
+
+@pytest.mark.parametrize("element_type", ["u8", "bf16", "s32", "f64"])
+@pytest.mark.parametrize("dims", [(3, 45, 70), (2, 65, 2, 67), (3, 64, 1, 71)], ids=str)
+def test_rows_that_two_dimensions_number(dims: tuple[int, ...], element_type: str) -> None:
+    """As where gradients of these weights come with their windows first."""
+    check(text_of(element_type, dims, tuple(reversed(range(len(dims)))), ()))
+
+
+def test_columns_that_two_dimensions_number_may_be_reversed() -> None:
+    for mirrored in ((1,), (2,), (1, 2)):
+        check(text_of("f64", (70, 45, 3), (2, 1, 0), mirrored))
 
 
 def test_as_many_digits_as_there_are() -> None:

@@ -2,16 +2,18 @@
 
     turn_WIDTH                  elements of 1, 2, 4 or 8 bytes, whatever they mean
     turn_WIDTH_past_caches      large results of such elements, of which a block has a cache line in each row
+    turn_WIDTH_of_pairs         columns that two dimensions number: channels, and windows of few elements
+    turn_WIDTH_to_pairs         rows that two dimensions number
 
 A unit is a stretch of a strip of some columns of one matrix; matrices lie at the places that `LEVELS` digits of their
 number say.
-Only what turns several short dimensions at once is compiled with its program.
+Only what turns more dimensions than these at once is compiled with its program.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from xlapy.codegen.ir import F32, F64, I8, I16, I64, PTR, IRType, KernelBuilder, Module, Value
@@ -33,11 +35,13 @@ from xlapy_runtime.records import Record
 NUMBERS = (
     *("square", "strips", "stretch", "stretches"),
     *("columns", "rows", "source_row", "result_column", "source_start", "result_start"),
+    *("inner_columns", "outer_column", "inner_rows", "outer_row"),
     *(f"{name}{level}" for level in range(LEVELS) for name in ("count", "source_step", "result_step")),
 )
 """By name, in order: columns of a strip, strips of a matrix, rows of a stretch, stretches of a strip, the size of a
-matrix, and distances in bytes: between its rows, of the columns that become rows of the result, of the first matrix,
-and from one to the next along each digit of their number, outermost first."""
+matrix, and distances in bytes: between its rows, of the columns that become rows of the result, of the first matrix;
+of pairs how many columns or rows the inner dimension numbers, and the distance of those that the outer one does; and
+distances from one matrix to the next along each digit of their number, outermost first."""
 
 _NUMBERS_PLACE, _SOURCE_PLACE, _RESULT_PLACE = 0, 3, 4  # in the table of a library call
 _RANGE = [("table", PTR), ("begin", I64), ("end", I64)]
@@ -50,15 +54,18 @@ _LINES_OF_SQUARE = SQUARE_BYTES // CACHE_LINE
 _LEAST_LINES = 16
 """Of rows whose first and last lines may be read by two blocks each."""
 
+_SQUARES_OF_PAIRS = 4
+"""Squares below one another, for which it is found only once which lines pairs of dimensions number."""
+
 _NEXT_TO_EACH_OTHER = 4
 """Rows that are found from one address, by multiples of their distance that stay in registers."""
 
 
 def call_of_transpose(plan: TransposePlan, width: int) -> LibraryCall | None:
     """How the library runs a transpose of elements so wide, if it does."""
-    if len(plan.fast) > 1 or len(plan.slow) > 1 or len(plan.outer) > LEVELS or width not in _TYPES:
+    if len(plan.fast) + len(plan.slow) > 3 or len(plan.outer) > LEVELS or width not in _TYPES:
         return None
-    (fast,), (slow,), dims, outer = plan.fast, plan.slow, plan.dims, plan.outer
+    (*above_fast, fast), (*above_slow, slow), dims, outer = plan.fast, plan.slow, plan.dims, plan.outer
     sources = [stride * width for stride in row_major_strides(dims)]
     results = _result_steps(plan, width)
     values = {
@@ -66,19 +73,23 @@ def call_of_transpose(plan: TransposePlan, width: int) -> LibraryCall | None:
         "strips": plan.strips,
         "stretch": plan.stretch,
         "stretches": plan.stretches,
-        "columns": dims[fast],
-        "rows": dims[slow],
+        "columns": plan.columns,
+        "rows": plan.rows,
         "source_row": sources[slow],
         "result_column": results[fast],
         "source_start": 0,
         "result_start": -sum((dims[dim] - 1) * results[dim] for dim in plan.reversed),
+        "inner_columns": dims[fast],
+        "outer_column": sum(results[dim] for dim in above_fast),
+        "inner_rows": dims[slow],
+        "outer_row": sum(sources[dim] for dim in above_slow),
     }
     for level, dim in enumerate(outer, start=LEVELS - len(outer)):
         values |= {f"count{level}": dims[dim], f"source_step{level}": sources[dim], f"result_step{level}": results[dim]}
     missing = {f"count{level}": 1 for level in range(LEVELS)}
     numbers = missing | values
-    function = _past_caches(width) if plan.streaming else f"turn_{width}"
-    return LibraryCall(f"turn_{width}", function, tuple(numbers.get(name, 0) for name in NUMBERS))
+    way = "_of_pairs" if above_fast else "_to_pairs" if above_slow else "_past_caches" if plan.streaming else ""
+    return LibraryCall(f"turn_{width}", f"turn_{width}{way}", tuple(numbers.get(name, 0) for name in NUMBERS))
 
 
 def _result_steps(plan: TransposePlan, width: int) -> list[int]:
@@ -88,28 +99,14 @@ def _result_steps(plan: TransposePlan, width: int) -> list[int]:
     return [sign * width * strides[plan.permutation.index(dim)] for dim, sign in enumerate(signs)]
 
 
-def _past_caches(width: int) -> str:
-    return f"turn_{width}_past_caches"
-
-
 def emit_turn(width: int, target: Target) -> Module:
     module, lanes = Module.of(target), block_lanes(width, target)
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    with KernelBuilder(module, f"turn_{width}", _RANGE, None, attributes=attributes) as k:
-        _Squares(k, _TYPES[width], lanes).emit()
-    with KernelBuilder(module, _past_caches(width), _RANGE, None, attributes=attributes) as k:
-        if has_streamed_blocks(target):
-            _PastCaches(k, _TYPES[width], lanes).emit()
-        else:
-            _Squares(k, _TYPES[width], lanes).emit()
+    for way, emitter in _WAYS.items():
+        with KernelBuilder(module, f"turn_{width}{way}", _RANGE, None, attributes=attributes) as k:
+            suited = _Squares if emitter is _PastCaches and not has_streamed_blocks(target) else emitter
+            suited(k, _TYPES[width], lanes).emit()
     return module
-
-
-TURN_LIBRARIES = {
-    f"turn_{width}": Library(f"turn_{width}", (f"turn_{width}", _past_caches(width)), partial(emit_turn, width))
-    for width in _TYPES
-}
-"""By name."""
 
 
 class _Strip(Record):
@@ -214,6 +211,61 @@ class _Squares(_TurnEmitter):
                         k.store(goal, line)
 
 
+class _Pairs(_TurnEmitter):
+    """Blocks of lines that are no constant distance apart: behind the last one of the inner dimension follows the
+    first one of the next place in the outer dimension."""
+
+    def _lines_of_pair(self, start: Value, number: Value, count: str, step: str, outer_step: str) -> list[Value]:
+        """The addresses of a block's lines, from that of such a number: so many are numbered by the inner dimension,
+        and lines are so far apart along that one and the outer one."""
+        k, inner_step = self._k, self._numbers[step]
+        outer, inner = self._divided(number, count)
+        lines = [k.gep(start, k.add(k.mul(outer, self._numbers[outer_step]), k.mul(inner, inner_step)))]
+        last = k.sub(self._numbers[count], 1)
+        beyond = k.sub(self._numbers[outer_step], k.mul(last, inner_step))
+        for _ in range(self._block.lanes - 1):
+            is_last = k.compare("eq", inner, last)
+            lines.append(k.gep(lines[-1], k.select(is_last, beyond, inner_step)))
+            inner = k.select(is_last, 0, k.add(inner, 1))
+        return lines
+
+
+class _OfPairs(_Pairs):
+    """Columns that two dimensions number: several squares below one another have the same ones, whose lines in the
+    operand a first-level cache still holds for the columns beside them."""
+
+    def _turn(self, source: Value, result: Value, columns: tuple[Value, Value], rows: tuple[Value, Value]) -> None:
+        (top, bottom), k, numbers = rows, self._k, self._numbers
+        height = k.mul(numbers["square"], _SQUARES_OF_PAIRS)
+        with k.loop(top, bottom, height) as squares, k.loop(*columns, self._block.lanes) as across:
+            edge = k.smin(k.add(squares.index, height), bottom)
+            column = self._first(across.index, "columns")
+            column_of_source = k.gep(source, column, self._width)
+            goals = self._lines_of_pair(result, column, "inner_columns", "result_column", "outer_column")
+            with k.loop(squares.index, edge, self._block.lanes) as down:
+                row = self._first(down.index, "rows")
+                place = k.gep(column_of_source, k.mul(row, numbers["source_row"]))
+                turned = self._turned(self._lines(place, numbers["source_row"]))
+                for goal, line in zip(goals, turned, strict=True):
+                    k.store(k.gep(goal, row, self._width), line)
+
+
+class _ToPairs(_Pairs):
+    """Rows that two dimensions number: blocks beside one another have the same ones."""
+
+    def _turn(self, source: Value, result: Value, columns: tuple[Value, Value], rows: tuple[Value, Value]) -> None:
+        k, numbers = self._k, self._numbers
+        with k.loop(*rows, self._block.lanes) as down:
+            row = self._first(down.index, "rows")
+            lines = self._lines_of_pair(source, row, "inner_rows", "source_row", "outer_row")
+            with k.loop(*columns, self._block.lanes) as across:
+                column = self._first(across.index, "columns")
+                turned = self._turned([k.gep(line, column, self._width) for line in lines])
+                goal = k.gep(k.gep(result, k.mul(column, numbers["result_column"])), row, self._width)
+                for place, line in zip(self._lines(goal, numbers["result_column"]), turned, strict=True):
+                    k.store(place, line)
+
+
 class _PastCaches(_TurnEmitter):
     """Squares beside one another, each of blocks below one another; results that lie as they should bypass the caches.
 
@@ -313,3 +365,18 @@ class _PastCaches(_TurnEmitter):
     def _store(self, goals: Sequence[Value], lines: Sequence[Value], *, past_caches: bool = False) -> None:
         for goal, line in zip(goals, lines, strict=True):
             self._k.store(goal, line, align=CACHE_LINE if past_caches else None, nontemporal=past_caches)
+
+
+_WAYS: Mapping[str, type[_TurnEmitter]] = {
+    "": _Squares,
+    "_past_caches": _PastCaches,
+    "_of_pairs": _OfPairs,
+    "_to_pairs": _ToPairs,
+}
+"""How functions do it, by the ends of their names."""
+
+TURN_LIBRARIES = {
+    f"turn_{width}": Library(f"turn_{width}", tuple(f"turn_{width}{way}" for way in _WAYS), partial(emit_turn, width))
+    for width in _TYPES
+}
+"""By name."""

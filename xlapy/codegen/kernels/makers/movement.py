@@ -12,7 +12,13 @@ from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
 from xlapy.codegen.kernels.makers.loops import kernel_of_runs, loop_of
 from xlapy.codegen.kernels.repack import emit_repack, plan_repack
-from xlapy.codegen.kernels.transpose import TransposePlan, emit_transpose, plan_short_transpose, plan_transpose
+from xlapy.codegen.kernels.transpose import (
+    TransposePlan,
+    block_lanes,
+    emit_transpose,
+    plan_short_transpose,
+    plan_transpose,
+)
 from xlapy.codegen.libraries.copies import call_of_join, units_of_copy
 from xlapy.codegen.libraries.turn import call_of_transpose
 from xlapy.codegen.registers import memory_type
@@ -73,8 +79,11 @@ def _kernel_of_short_sides(transpose: Instruction, situation: Situation) -> Kern
     interleave = _interleave_kernel(transpose, situation)
     if interleave is not None:
         return interleave
-    plan = plan_short_transpose(transpose, situation.target)
-    return None if plan is None else _kernel_of_blocks(transpose, plan)
+    plan, width = plan_short_transpose(transpose, situation.target), memory_type(transpose.shape.type).bytes
+    if plan is None:
+        return None
+    call = call_of_transpose(plan, width) if plan.lanes == block_lanes(width, situation.target) else None
+    return _kernel_of_blocks(transpose, plan) if call is None else Kernel(plan.units, plan.bytes_per_unit, call)
 
 
 def _kernel_of_blocks(transpose: Instruction, plan: TransposePlan) -> Kernel:
