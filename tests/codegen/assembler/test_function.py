@@ -16,7 +16,7 @@ from xlapy.codegen.assembler import assembled
 from xlapy.codegen.clock import clock
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, IRType, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
-from xlapy.codegen.target import host_target, reference_target
+from xlapy.codegen.target import Target, host_target, reference_target
 from xlapy_runtime.hand_written import is_linux_on_x86
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.llvm_linking import link as link_by_llvm
@@ -24,6 +24,9 @@ from xlapy_runtime.llvm_linking import link as link_by_llvm
 X86 = reference_target("avx2")
 WITH_AVX2 = pytest.mark.skipif(
     not (is_linux_on_x86() and "+avx2" in host_target().features), reason="the code is for Linux on x86-64 with AVX2"
+)
+WIDTHS = pytest.mark.parametrize(
+    "target", [pytest.param(host_target(), id="any registers"), pytest.param(X86, id="registers of 32 bytes")]
 )
 ON_LINUX = pytest.mark.skipif(not is_linux_on_x86(), reason="the code is for Linux on x86-64")
 NUMBERS = [
@@ -43,9 +46,9 @@ NUMBERS = [
 ]
 
 
-def linked(module: Module, *names: str) -> list[LinkedCode]:
+def linked(module: Module, *names: str, target: Target | None = None) -> list[LinkedCode]:
     """The code that is assembled, and LLVM's."""
-    code = assembled(module.text(), host_target())
+    code = assembled(module.text(), target or host_target())
     assert code is not None
     return [link([made], {}, names) for made in (code, emit_object(module.text(), host_target(), codegen_level=0))]
 
@@ -366,11 +369,12 @@ def test_memory_is_copied(size: int) -> None:
 
 
 @WITH_AVX2
+@WIDTHS
 @pytest.mark.parametrize("lanes", [1, 4, 8, 16, 32])
 @pytest.mark.parametrize("type", [F32, F64])
-def test_floats_alone_and_side_by_side(type: IRType, lanes: int) -> None:
+def test_floats_alone_and_side_by_side(type: IRType, lanes: int, target: Target) -> None:
     """In loops, with numbers, and with an element that is repeated; registers are used again."""
-    if lanes * type.bytes > 64:
+    if lanes * type.bytes > 2 * target.vector_bytes:
         pytest.skip("there are registers for three such")
     module = Module()
     vector = type.with_lanes(lanes) if lanes > 1 else type
@@ -382,8 +386,8 @@ def test_floats_alone_and_side_by_side(type: IRType, lanes: int) -> None:
             value = k.add(k.mul(a, k.const(vector, 3.1)), k.div(k.sub(first, b), a))
             for number in range(9):
                 value = k.sub(k.const(vector, number + 0.5), value)
-            k.store(k.gep(to, loop.index, type.bytes), value)
-    codes = linked(module, "all")
+            k.store(k.gep(to, loop.index, type.bytes), k.neg(value))
+    codes = linked(module, "all", target=target)
     dtype = np.float32 if type is F32 else np.float64
     x, y = np.random.default_rng(0).normal(size=(2, 4 * lanes)).astype(dtype)
     results = []
@@ -396,11 +400,12 @@ def test_floats_alone_and_side_by_side(type: IRType, lanes: int) -> None:
 
 
 @WITH_AVX2
-@pytest.mark.parametrize("lanes", [1, 4, 8, 16])
+@WIDTHS
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16, 32])
 @pytest.mark.parametrize("type", [F32, F64])
-def test_extremes_of_floats(type: IRType, lanes: int) -> None:
+def test_extremes_of_floats(type: IRType, lanes: int, target: Target) -> None:
     """NaNs go through, and zeros are in order."""
-    if lanes * type.bytes > 64:
+    if lanes * type.bytes > 2 * target.vector_bytes:
         pytest.skip("there are registers for three such")
     module = Module()
     vector = type.with_lanes(lanes) if lanes > 1 else type
@@ -408,21 +413,62 @@ def test_extremes_of_floats(type: IRType, lanes: int) -> None:
         x, y, to = (k.parameters[name] for name in ("x", "y", "to"))
         with k.loop(0, 64, lanes) as loop:
             a, b = (k.load(k.gep(array, loop.index, type.bytes), vector) for array in (x, y))
-            zero = k.const(vector, 0)
-            for number, value in enumerate([k.maximum(a, b), k.minimum(a, b), k.maximum(a, zero), k.minimum(zero, b)]):
-                k.store(k.gep(to, k.add(loop.index, 64 * number), type.bytes), value)
-    codes = linked(module, "all")
+            zero, number = k.const(vector, 0), k.const(vector, -1.5)
+            operands = [(a, b), (a, b), (a, zero), (zero, b), (a, number), (number, b)]
+            for place, (one, other) in enumerate(operands):
+                value = (k.minimum if place % 2 else k.maximum)(one, other)
+                k.store(k.gep(to, k.add(loop.index, 64 * place), type.bytes), value)
+    codes = linked(module, "all", target=target)
     dtype = np.float32 if type is F32 else np.float64
     some = np.array([0.0, -0.0, 1.5, -1.5, np.nan, -np.nan, np.inf, -np.inf], dtype)
     x, y = np.repeat(some, 8), np.tile(some, 8)
     results = []
     for call in calls(codes, "all", None, *[ctypes.c_void_p] * 3):
-        to = np.zeros(4 * 64, dtype)
+        to = np.zeros(6 * 64, dtype)
         call(x.ctypes.data, y.ctypes.data, to.ctypes.data)
         results.append(to)
     np.testing.assert_array_equal(*results)
     np.testing.assert_array_equal(*[np.signbit(found[~np.isnan(found)]) for found in results])
     np.testing.assert_array_equal(results[0][:64], np.maximum(x, y))
+
+
+@WITH_AVX2
+@WIDTHS
+def test_numbers_have_no_registers_where_vectors_need_them(target: Target) -> None:
+    lanes = 3 * target.lanes(32)
+    module, vector = Module(), F32.with_lanes(1 << lanes.bit_length())
+    with KernelBuilder(module, "all", [("x", PTR), ("to", PTR)], None) as k:
+        x, to = k.parameters["x"], k.parameters["to"]
+        a, b = k.load(x, vector), k.load(k.gep(x, vector.lanes, F32.bytes), vector)
+        k.store(to, k.add(k.mul(k.add(a, b), k.const(vector, 1.5)), b))
+        k.store(k.gep(to, vector.lanes, F32.bytes), k.sub(k.mul(a, k.const(vector, 2.5)), b))
+    x = np.random.default_rng(0).normal(size=2 * vector.lanes).astype(np.float32)
+    results, codes = [], linked(module, "all", target=target)
+    for call in calls(codes, "all", None, *[ctypes.c_void_p] * 2):
+        to = np.zeros_like(x)
+        call(x.ctypes.data, to.ctypes.data)
+        results.append(to)
+    np.testing.assert_array_equal(*results)
+    assert results[0].all()
+
+
+@ON_LINUX
+@pytest.mark.parametrize("calls_others", [False, True])
+@pytest.mark.parametrize("count", [7, 8, 11])
+def test_parameters_are_in_registers_and_on_the_stack(count: int, calls_others: bool) -> None:
+    module = Module()
+    names = [f"p{number}" for number in range(count)]
+    with KernelBuilder(module, "all", [(name, I64) for name in names], I64) as k:
+        if calls_others:
+            call_something(k)
+        total = k.const(I64, 0)
+        for number, name in enumerate(names, 1):
+            total = k.add(total, k.mul(k.parameters[name], number))
+        k.ret(total)
+    given = [number**2 - 7 for number in range(count)]
+    codes = linked(module, "all")
+    found = [call(*given) for call in calls(codes, "all", ctypes.c_int64, *[ctypes.c_int64] * count)]
+    assert found == [sum(number * value for number, value in enumerate(given, 1))] * 2
 
 
 @WITH_AVX2

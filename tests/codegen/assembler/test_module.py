@@ -53,7 +53,6 @@ def call_between(k: KernelBuilder) -> None:
     "text",
     [
         pytest.param(written(lambda k: k.alloca(I64, 1 << 20)), id="a large frame"),
-        pytest.param(written(lambda k: None, parameters=7), id="parameters on the stack"),
         pytest.param(written(lambda k: k.fence()), id="another instruction"),
         pytest.param(written(lambda k: keep(k, k.fabs(loaded(k)))), id="another function"),
         pytest.param(written(lambda k: keep(k, k.shuffle(loaded(k, 8), None, range(8)[::-1]))), id="another order"),

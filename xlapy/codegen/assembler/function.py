@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from xlapy.codegen.assembler.last_uses import ELSEWHERE, NAME, last_uses
 from xlapy.codegen.assembler.not_known import NotKnown
-from xlapy.codegen.assembler.vectors import FLOAT_TYPE, Vectors, vector_type
+from xlapy.codegen.assembler.vectors import FLOAT_TYPE, Vectors
 from xlapy.codegen.assembler.x86 import (
     ARGUMENTS,
     ARITHMETIC,
@@ -52,13 +52,11 @@ class _Home(NamedTuple):
 class Function:
     """One function: where its values are, and what is still to be filled in of its jumps."""
 
-    def __init__(self, head: str, body: Sequence[str], *, has_vectors: bool) -> None:
+    def __init__(self, head: str, body: Sequence[str], *, vector_bytes: int, keeps_numbers: bool = True) -> None:
         found = _HEAD.match(head)
         if found is None:
             raise NotKnown(head)
         parameters = _PARAMETER.findall(found[1])
-        if len(parameters) > len(ARGUMENTS):
-            raise NotKnown("parameters on the stack")
         self._code = Assembler()
         self._body = body
         self._homes: dict[str, _Home] = {}
@@ -71,7 +69,7 @@ class Function:
         has_floats = _FLOATS.search(text) is not None
         # What is between calls takes no time.
         last = self._last = last_uses(body) if has_floats or not calls else {}
-        self._vectors = Vectors(self._code, last) if has_vectors and has_floats else None
+        self._vectors = Vectors(self._code, last, vector_bytes) if vector_bytes and has_floats else None
         self._ending: dict[int, list[str]] = {}
         for name, number in last.items():
             self._ending.setdefault(number, []).append(name)
@@ -92,7 +90,8 @@ class Function:
                 goal = self._goal(parameter)
                 self._code.move(goal, register)
                 self._keep(parameter, goal)
-        if self._vectors is not None and not calls:
+        self._on_stack = [self._fetch_parameter(parameter) for parameter in parameters[len(ARGUMENTS) :]]
+        if self._vectors is not None and not calls and keeps_numbers:
             self._vectors.keep_numbers(body)
         self._given = _given_to_blocks(body)
         for values in self._given.values():
@@ -123,6 +122,8 @@ class Function:
         whole, used = Assembler(), [register for register in KEPT if register in self._used]
         saved = WORD_BYTES * (1 + len(used))  # with the address to return to
         frame = self._frame + -(self._frame + saved) % _FRAME_ALIGNMENT
+        for number, place in enumerate(self._on_stack):
+            self._code.set_distance(place, frame + saved + number * WORD_BYTES)
         for register in used:
             whole.push(register)
         whole.add_number(Register.RSP, -frame)
@@ -147,6 +148,13 @@ class Function:
         handler[1](self, opcode, name, *parsed.groups())
 
     # -- values
+
+    def _fetch_parameter(self, name: str) -> int:
+        """Brings a parameter that is on the stack to where it stays; where in the code its distance is missing."""
+        goal = self._goal(name)
+        place = self._code.load_later(goal, Register.RSP)
+        self._keep(name, goal)
+        return place
 
     def _goal(self, name: str) -> Register:
         """Where a value that is made now is to be put first."""
@@ -260,7 +268,7 @@ class Function:
 
     def _load(self, _opcode: str, name: str, type: str, pointer: str) -> None:
         if type not in _BYTES:
-            self._floats.load(self._number, name, vector_type(type), *self._address(pointer, _SECOND))
+            self._floats.load(self._number, name, self._floats.type(type), *self._address(pointer, _SECOND))
             return
         base, distance = self._address(pointer, _SECOND)
         goal = self._goal(name)
@@ -269,7 +277,7 @@ class Function:
 
     def _store(self, _opcode: str, _name: str, type: str, value: str, pointer: str) -> None:
         if type not in _BYTES:
-            self._floats.store(self._number, value, vector_type(type), *self._address(pointer, _SECOND))
+            self._floats.store(self._number, value, self._floats.type(type), *self._address(pointer, _SECOND))
             return
         source = self._in_register(value, _FIRST)
         base, distance = self._address(pointer, _SECOND)
@@ -307,22 +315,25 @@ class Function:
         return self._vectors
 
     def _float_arithmetic(self, opcode: str, name: str, type: str, one: str, other: str) -> None:
-        self._floats.arithmetic(self._number, opcode, name, vector_type(type), one, other)
+        self._floats.arithmetic(self._number, opcode, name, self._floats.type(type), one, other)
+
+    def _negate(self, _opcode: str, name: str, type: str, value: str) -> None:
+        self._floats.negate(self._number, name, self._floats.type(type), value)
 
     def _float_function(self, name: str, type: str, function: str, arguments: str) -> None:
         opcode, found = function.split(".")[1], _TWO_FLOATS.match(arguments)
         if not function.startswith("@llvm.") or opcode not in FLOAT_EXTREMES or found is None:
             raise NotKnown(function)
-        self._floats.extreme(self._number, opcode, name, vector_type(type), found[1], found[2])
+        self._floats.extreme(self._number, opcode, name, self._floats.type(type), found[1], found[2])
 
     def _repeat(self, _opcode: str, name: str, type: str, value: str) -> None:
         """A number in the first place of a vector, or in all of them: nobody asks for what else is there."""
-        self._floats.repeat(self._number, name, vector_type(type), value)
+        self._floats.repeat(self._number, name, self._floats.type(type), value)
 
     def _shuffle(self, _opcode: str, name: str, type: str, given: str, value: str, wanted: str) -> None:
         if given != wanted:
             raise NotKnown("a vector of another length")
-        self._floats.repeat(self._number, name, vector_type(type), value)
+        self._floats.repeat(self._number, name, self._floats.type(type), value)
 
     def _intrinsic(self, name: str, type: str, function: str, given: Sequence[Sequence[str]]) -> None:
         operands = [words[-1] for words in given]
@@ -590,6 +601,7 @@ _HANDLERS: Mapping[str, tuple[re.Pattern[str], _Handler]] = {
     **dict.fromkeys(
         FLOAT_ARITHMETIC, (re.compile(f"({FLOAT_TYPE}) ({_FLOAT}), ({_FLOAT})$"), Function._float_arithmetic)
     ),
+    "fneg": (re.compile(f"({FLOAT_TYPE}) ({_FLOAT})$"), Function._negate),
     "insertelement": (re.compile(f"({FLOAT_TYPE}) poison, \\w+ ({_FLOAT}), i64 0$"), Function._repeat),
     "shufflevector": (
         re.compile(r"(<(\d+) x (?:float|double)>) (%[\w.]+), <.*> poison, <(\d+) x i32> zeroinitializer$"),

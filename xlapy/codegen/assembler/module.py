@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 
 from xlapy.codegen.assembler.function import Function
-from xlapy.codegen.assembler.not_known import NotKnown
+from xlapy.codegen.assembler.not_known import NotKnown, TooManyVectors
 from xlapy.codegen.assembler.object_file import object_file
 from xlapy.codegen.assembler.x86 import Assembler
 from xlapy.codegen.target import Target
@@ -23,17 +24,24 @@ def assembled(ir_text: str, target: Target) -> bytes | None:
     if _STRANGE.search(ir_text):
         return None
     try:
-        return _Module(ir_text, has_vectors="+avx2" in target.features.split(",")).object()
+        return _Module(ir_text, _vector_bytes(target)).object()
     except NotKnown:
         return None
+
+
+def _vector_bytes(target: Target) -> int:
+    """The longest registers that vectors are in; 0 where there are none with the instructions that are known here."""
+    if target.is_avx512:
+        return target.vector_bytes
+    return _NARROW_BYTES if target.has("avx2") else 0
 
 
 class _Module:
     """The tables and functions of a module."""
 
-    def __init__(self, text: str, *, has_vectors: bool) -> None:
+    def __init__(self, text: str, vector_bytes: int) -> None:
         self._lines = iter(text.splitlines())
-        self._has_vectors = has_vectors
+        self._vector_bytes = vector_bytes
         self._constants = bytearray()
         self._code = Assembler()
         self._symbols: dict[str, tuple[int, bool]] = {}
@@ -61,12 +69,24 @@ class _Module:
     def _add_function(self, head: str) -> None:
         name = head[head.index("@") + 1 : head.index("(")]
         body = list(iter(self._lines.__next__, "}"))
-        code = Function(head, body, has_vectors=self._has_vectors).assembled()
+        code = self._assembled(head, body)
         self._code.align(_FUNCTION_ALIGNMENT)
         self._symbols[name] = len(self._code.code), True
         self._code.append(code)
 
+    def _assembled(self, head: str, body: Sequence[str]) -> Assembler:
+        """In registers of 32 bytes, if there are enough of them: as small as functions are, wider ones do not make them
+        faster, and loads from anywhere in memory meet the ends of cache lines half as often."""
+        narrow = min(self._vector_bytes, _NARROW_BYTES)
+        for vector_bytes in sorted({narrow, self._vector_bytes}):
+            try:
+                return Function(head, body, vector_bytes=vector_bytes).assembled()
+            except TooManyVectors:
+                continue
+        return Function(head, body, vector_bytes=self._vector_bytes, keeps_numbers=False).assembled()
 
+
+_NARROW_BYTES = 32
 _TABLE = re.compile(r"@(table\.\d+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\], align 64$")
 _STRANGE = re.compile(
     r" x i\d+> (?!zeroinitializer\n)| (?:half|bfloat|i16)[ ,]|fcmp|itofp|fpto"

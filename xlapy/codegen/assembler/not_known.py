@@ -3,3 +3,7 @@
 
 class NotKnown(Exception):
     """There is something in the code that is LLVM's."""
+
+
+class TooManyVectors(NotKnown):
+    """More of them than registers, at once."""

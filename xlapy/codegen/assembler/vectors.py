@@ -12,15 +12,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from xlapy.codegen.assembler.not_known import NotKnown
-from xlapy.codegen.assembler.x86 import Assembler, Register, VectorKind
+from xlapy.codegen.assembler.not_known import NotKnown, TooManyVectors
+from xlapy.codegen.assembler.x86 import LONG, SHORT, WIDE, Assembler, Register, VectorKind
 
 FLOAT_TYPE = r"<\d+ x float>|<\d+ x double>|float|double"
 _REGISTERS = range(4, 16)
 _MOST_NUMBERS = 4
 _FIRST, _SECOND = 0, 1  # in which constants are
 _ONE, _OTHER = 2, 3  # in which what is larger or smaller is looked for
-_LONG_BYTES = 32
+_SHORT_BYTES = 16
+_SIZES = {16: SHORT, 32: LONG, 64: WIDE}
+_NEGATIVE_ZERO = f"0x{1 << 63:x}"
 
 
 class VectorType(NamedTuple):
@@ -28,60 +30,58 @@ class VectorType(NamedTuple):
 
     lanes: int
     is_double: bool
-
-    @property
-    def bytes(self) -> int:
-        return self.lanes * (8 if self.is_double else 4)
-
-    @property
-    def registers(self) -> int:
-        return max(1, self.bytes // _LONG_BYTES)
-
-    @property
-    def kind(self) -> VectorKind:
-        if self.lanes == 1:
-            return VectorKind(2 + self.is_double, False)
-        return VectorKind(int(self.is_double), self.bytes >= _LONG_BYTES)
+    registers: int
+    register_bytes: int  # of each that are used
+    kind: VectorKind
 
 
 @cache
-def vector_type(text: str) -> VectorType:
-    """That of this name; raises NotKnown where it does not fill registers."""
+def vector_type(text: str, longest: int) -> VectorType:
+    """That of this name, where registers have so many bytes; raises NotKnown where it does not fill them."""
     found = _TYPE.match(text)
     if found is None:
         raise NotKnown(text)
-    type = VectorType(int(found[1] or 1), found[2] == "double")
-    if type.lanes > 1 and (type.bytes < _LONG_BYTES // 2 or type.bytes & type.bytes - 1):
+    lanes, is_double = int(found[1] or 1), found[2] == "double"
+    size = lanes * (8 if is_double else 4)
+    if lanes == 1:
+        return VectorType(1, is_double, 1, size, VectorKind(2 + is_double, SHORT))
+    if size < _SHORT_BYTES or size & size - 1:
         raise NotKnown(text)
-    return type
+    register_bytes = min(size, longest)
+    kind = VectorKind(int(is_double), _SIZES[register_bytes])
+    return VectorType(lanes, is_double, size // register_bytes, register_bytes, kind)
 
 
 class Vectors:
     """The vectors of a function. Lines of its body are given by number."""
 
-    def __init__(self, code: Assembler, last_uses: Mapping[str, int]) -> None:
+    def __init__(self, code: Assembler, last_uses: Mapping[str, int], register_bytes: int) -> None:
         self._code = code
+        self._register_bytes = register_bytes
         self._free = list(reversed(_REGISTERS))
         self._homes: dict[str, tuple[int, ...]] = {}
         self._last_uses = last_uses
         self._numbers: dict[tuple[str, VectorType], int] = {}
         self.are_used = False
 
+    def type(self, text: str) -> VectorType:
+        return vector_type(text, self._register_bytes)
+
     def keep_numbers(self, body: Sequence[str]) -> None:
         """Puts the numbers that a function computes with, but for many of them, where they stay."""
         for line in body:
             for type, number in _COMPUTED.findall(line)[:1]:
-                key = number, vector_type(type)
+                key = number, self.type(type)
                 if key not in self._numbers and len(self._numbers) < _MOST_NUMBERS:
                     self._numbers[key] = self._constant(number, key[1], self._free.pop())
 
     def load(self, line: int, name: str, type: VectorType, base: Register, distance: int) -> None:
         for number, goal in enumerate(self._new(line, name, type)):
-            self._code.load_vector(goal, base, distance + number * _LONG_BYTES, type.kind)
+            self._code.load_vector(goal, base, distance + number * type.register_bytes, type.kind)
 
     def store(self, line: int, value: str, type: VectorType, base: Register, distance: int) -> None:
         for number, source in enumerate(self._registers_of(value, type, _FIRST)):
-            self._code.store_vector(source, base, distance + number * _LONG_BYTES, type.kind)
+            self._code.store_vector(source, base, distance + number * type.register_bytes, type.kind)
         self._release(line, value)
 
     def arithmetic(self, line: int, opcode: str, name: str, type: VectorType, one: str, other: str) -> None:
@@ -90,28 +90,32 @@ class Vectors:
         for goal, first, second in zip(self._new(line, name, type), ones, others, strict=True):
             self._code.vector_arithmetic(opcode, goal, first, second, type.kind)
 
-    def extreme(self, line: int, opcode: str, name: str, type: VectorType, one: str, other: str) -> None:
-        """Of two values, of which NaNs are the most extreme, and a negative zero less than the other one.
+    def negate(self, line: int, name: str, type: VectorType, value: str) -> None:
+        sign, sources = self._constant(_NEGATIVE_ZERO, type, _SECOND), self._registers_of(value, type, _FIRST)
+        self._release(line, value)
+        for goal, source in zip(self._new(line, name, type), sources, strict=True):
+            self._code.vector_xor(goal, source, sign, type.kind)
 
-        The processor takes the second one where two are equal, or one is NaN. So that is the one with the sign that is
-        wanted, if they differ in that; and the first one, where that is NaN."""
-        code, kind = self._code, type.kind
+    def extreme(self, line: int, opcode: str, name: str, type: VectorType, one: str, other: str) -> None:
+        """Of two values, of which NaNs are the most extreme, and a negative zero less than the other one. If the first
+        one is a number other than zero, that is what the processor finds."""
         ones, others = self._registers_of(one, type, _FIRST), self._registers_of(other, type, _SECOND)
         self._release(line, one, other)
-        before, behind = (_OTHER, _ONE) if opcode == "maximum" else (_ONE, _OTHER)
+        orders_itself = _is_ordered(one) or _is_ordered(other)
+        if _is_ordered(other):
+            ones, others = others, ones
         for goal, first, second in zip(self._new(line, name, type), ones, others, strict=True):
-            code.choose_elements(_ONE, first, second, first, kind)
-            code.choose_elements(_OTHER, second, first, first, kind)
-            code.vector_extreme(opcode, goal, before, behind, kind)
-            code.find_nans(behind, before, kind)
-            code.choose_elements(goal, goal, before, behind, kind)
+            if orders_itself:
+                self._code.vector_extreme(opcode, goal, first, second, type.kind)
+            else:
+                self._code.code += _extreme(opcode, goal, first, second, type.kind)
 
     def repeat(self, line: int, name: str, type: VectorType, value: str) -> None:
         """The first element of a value, in all places."""
         source = self._homes[value][0] if value in self._homes else self._constant(value, type, _FIRST)
         self._release(line, value)
         for goal in self._new(line, name, type):
-            self._code.repeat_element(goal, source, is_double=type.is_double)
+            self._code.repeat_element(goal, source, type.kind.packed)
 
     def leave(self) -> None:
         """Makes ready for a call, which keeps none of them."""
@@ -122,7 +126,7 @@ class Vectors:
 
     def _new(self, line: int, name: str, type: VectorType) -> tuple[int, ...]:
         if type.registers > len(self._free):
-            raise NotKnown("more vectors than registers")
+            raise TooManyVectors("more vectors than registers")
         self.are_used = True
         self._homes[name] = tuple(self._free.pop() for _ in range(type.registers))
         found = self._homes[name]
@@ -145,14 +149,49 @@ class Vectors:
         found = _NUMBER.match(value)
         if found is None:
             raise NotKnown(value)
-        (number,) = struct.unpack(">d", bytes.fromhex(found[1]))
+        number = _number(found[1])
         (bits,) = struct.unpack(*(("<q", struct.pack("<d", number)) if type.is_double else ("<i", _narrow(number))))
         self.are_used = True
         self._code.number(Register.RAX, bits)
         self._code.vector_of_bits(goal, Register.RAX, is_double=type.is_double)
         if type.lanes > 1:
-            self._code.repeat_element(goal, goal, is_double=type.is_double)
+            self._code.repeat_element(goal, goal, type.kind)
         return goal
+
+
+@cache
+def _extreme(opcode: str, goal: int, first: int, second: int, kind: VectorKind) -> bytes:
+    """Code for one register of a value.
+
+    The processor takes the second one where two are equal, or one is NaN. So that is the one with the sign that is
+    wanted, if they differ in that; and the first one, where that is NaN."""
+    code = Assembler()
+    before, behind = (_OTHER, _ONE) if opcode == "maximum" else (_ONE, _OTHER)
+    if kind.size == WIDE:
+        code.mark_signs(first, kind)
+        code.choose_marked(_ONE, first, second, kind)
+        code.choose_marked(_OTHER, second, first, kind)
+        code.vector_extreme(opcode, goal, before, behind, kind)
+        code.mark_nans(before, kind)
+        code.choose_marked(goal, goal, before, kind)
+        return bytes(code.code)
+    code.choose_elements(_ONE, first, second, first, kind)
+    code.choose_elements(_OTHER, second, first, first, kind)
+    code.vector_extreme(opcode, goal, before, behind, kind)
+    code.find_nans(behind, before, kind)
+    code.choose_elements(goal, goal, before, behind, kind)
+    return bytes(code.code)
+
+
+def _is_ordered(value: str) -> bool:
+    """Whether it is a number that has one place among all others."""
+    found = _NUMBER.match(value)
+    return found is not None and abs(_number(found[1])) > 0
+
+
+def _number(digits: str) -> float:
+    (number,) = struct.unpack(">d", bytes.fromhex(digits))
+    return float(number)
 
 
 def _narrow(number: float) -> bytes:

@@ -46,19 +46,24 @@ SHIFTS = {"shl": 4, "lshr": 5, "ashr": 7}
 WORD_BYTES = 8
 _UNORDERED = 3  # the comparison that holds for NaN
 _BYTE, _HALF_WORD = 1 << 7, 1 << 31
+_WIDE_BYTES = 64
 
 
 class VectorKind(NamedTuple):
-    """What an instruction works on: 0 for floats, 1 for doubles, 2 and 3 for one of them; all of a long vector, or the
-    half of it."""
+    """What an instruction works on: 0 for floats, 1 for doubles, 2 and 3 for one of them; and `SHORT`, `LONG` or `WIDE`
+    vectors of 16, 32 or 64 bytes. Wide ones have instructions of their own, which choose by masks."""
 
     type: int
-    is_long: bool
+    size: int
 
     @property
     def packed(self) -> VectorKind:
         """All of the vector, if this is one element."""
-        return VectorKind(self.type & 1, self.is_long)
+        return VectorKind(self.type & 1, self.size)
+
+
+SHORT, LONG, WIDE = range(3)
+_MASK = 1  # the register of masks that is used
 
 
 @dataclass(slots=True)
@@ -72,6 +77,14 @@ class Assembler:
 
     def load(self, goal: Register, base: Register, distance: int, *, narrow: bool = False) -> None:
         self._at_memory(b"\x8b", goal, base, distance, narrow=narrow)
+
+    def load_later(self, goal: Register, base: Register) -> int:
+        """From a distance that `set_distance` will say; the offset of that place."""
+        self.load(goal, base, _HALF_WORD - 1)
+        return len(self.code) - 4
+
+    def set_distance(self, place: int, distance: int) -> None:
+        struct.pack_into("<i", self.code, place, distance)
 
     def store(self, source: Register, base: Register, distance: int, *, narrow: bool = False) -> None:
         self._at_memory(b"\x89", source, base, distance, narrow=narrow)
@@ -180,9 +193,26 @@ class Assembler:
     def vector_arithmetic(self, opcode: str, goal: int, one: int, other: int, kind: VectorKind) -> None:
         self._on_vectors(FLOAT_ARITHMETIC[opcode], goal, one, other, kind)
 
+    def vector_xor(self, goal: int, one: int, other: int, kind: VectorKind) -> None:
+        """Of the bits of whole vectors."""
+        self._on_vectors(0x57, goal, one, other, kind.packed)
+
     def vector_extreme(self, opcode: str, goal: int, one: int, other: int, kind: VectorKind) -> None:
         """One of `FLOAT_EXTREMES`; the other one where they are equal, or one is NaN."""
         self._on_vectors(FLOAT_EXTREMES[opcode], goal, one, other, kind)
+
+    def mark_signs(self, one: int, kind: VectorKind) -> None:
+        """Marks elements whose sign is set, of wide vectors."""
+        self.code += _on_wide_vectors(0x39, _MASK, 0, one, kind.type, prefix=2, opcodes=2)
+
+    def mark_nans(self, one: int, kind: VectorKind) -> None:
+        """The same of elements that are NaN."""
+        self.code += _on_wide_vectors(0xC2, _MASK, one, one, kind.type)
+        self.code.append(_UNORDERED)
+
+    def choose_marked(self, goal: int, one: int, other: int, kind: VectorKind) -> None:
+        """The other one where elements are marked, of wide vectors."""
+        self.code += _on_wide_vectors(0x65, goal, one, other, kind.type, prefix=1, opcodes=2, mask=_MASK)
 
     def find_nans(self, goal: int, one: int, kind: VectorKind) -> None:
         """Sets the signs of elements that are NaN, of whole vectors."""
@@ -191,20 +221,21 @@ class Assembler:
 
     def choose_elements(self, goal: int, one: int, other: int, signs: int, kind: VectorKind) -> None:
         """The other one where a sign is set, of whole vectors."""
-        is_double = kind.packed.type
-        self._prefixed(0x4A + is_double, goal, one, other, VectorKind(1, kind.is_long), opcodes=3)
-        self.code += bytes([0xC0 | (goal & 7) << 3 | other & 7, signs << 4])
+        opcode = 0x4A + kind.packed.type
+        self.code += _on_three_vectors(opcode, goal, one, other, VectorKind(1, kind.size), opcodes=3)
+        self.code.append(signs << 4)
 
-    def repeat_element(self, goal: int, source: int, *, is_double: bool) -> None:
-        """The first element of one vector, in all places of another one."""
-        kind = VectorKind(1, True)
-        self._prefixed(0x19 if is_double else 0x18, goal, 0, source, kind, opcodes=2)
-        self.code.append(0xC0 | (goal & 7) << 3 | source & 7)
+    def repeat_element(self, goal: int, source: int, kind: VectorKind) -> None:
+        """The first element of one vector, in all places of another one, and those behind it."""
+        opcode = 0x18 + kind.type
+        if kind.size == WIDE:
+            self.code += _on_wide_vectors(opcode, goal, 0, source, kind.type, prefix=1, opcodes=2)
+        else:
+            self.code += _on_three_vectors(opcode, goal, 0, source, VectorKind(1, LONG), opcodes=2)
 
     def vector_of_bits(self, goal: int, source: Register, *, is_double: bool) -> None:
         """A number as the first element of a vector, the others zero."""
-        self._prefixed(0x6E, goal, 0, source, VectorKind(1, False), is_wide=is_double)
-        self.code.append(0xC0 | (goal & 7) << 3 | source & 7)
+        self.code += _on_three_vectors(0x6E, goal, 0, source, VectorKind(1, SHORT), is_wide=is_double)
 
     def forget_vectors(self) -> None:
         """Clears what other code would wait for: the upper halves of all vectors."""
@@ -248,27 +279,18 @@ class Assembler:
         self._place(how, symbol, distance)
 
     def _on_vectors(self, opcode: int, goal: int, one: int, other: int, kind: VectorKind) -> None:
-        self._prefixed(opcode, goal, one, other, kind)
-        self.code.append(0xC0 | (goal & 7) << 3 | other & 7)
+        if kind.size == WIDE:
+            self.code += _on_wide_vectors(opcode, goal, one, other, kind.type)
+        else:
+            self.code += _on_three_vectors(opcode, goal, one, other, kind)
 
     def _vector_at_memory(self, opcode: int, vector: int, base: Register, distance: int, kind: VectorKind) -> None:
-        self._prefixed(opcode, vector, 0, base, kind)
-        self.code += _memory(vector, base, distance)
-
-    def _prefixed(
-        self,
-        opcode: int,
-        goal: int,
-        one: int,
-        other: int,
-        kind: VectorKind,
-        *,
-        opcodes: int = 1,
-        is_wide: bool = False,
-    ) -> None:
-        """An opcode behind what says on how much it works, and which registers have large numbers."""
-        far = (~goal >> 3 & 1) << 7 | 1 << 6 | (~other >> 3 & 1) << 5 | opcodes
-        self.code += bytes([0xC4, far, is_wide << 7 | (~one & 15) << 3 | kind.is_long << 2 | kind.type, opcode])
+        if kind.size == WIDE:
+            self.code += _prefixed_wide(opcode, vector, 0, base, kind.type, prefix=kind.type)
+            self.code += _memory(vector, base, distance, unit=_WIDE_BYTES)
+        else:
+            self.code += _prefixed(opcode, vector, 0, base, kind)
+            self.code += _memory(vector, base, distance)
 
     def _place(self, how: Fill, symbol: str, distance: int = 0) -> None:
         """Four bytes that say how far it is to a symbol, from behind them."""
@@ -287,12 +309,54 @@ def _on_registers(opcode: bytes, goal: int, other: int, narrow: bool) -> bytes:
 
 
 @lru_cache(maxsize=1 << 12)
-def _memory(register: int, base: int, distance: int) -> bytes:
-    """What says that one operand is at a distance from a register."""
-    is_near = -_BYTE <= distance < _BYTE
+def _on_three_vectors(
+    opcode: int, goal: int, one: int, other: int, kind: VectorKind, *, opcodes: int = 1, is_wide: bool = False
+) -> bytes:
+    operands = bytes([0xC0 | (goal & 7) << 3 | other & 7])
+    return _prefixed(opcode, goal, one, other, kind, opcodes=opcodes, is_wide=is_wide) + operands
+
+
+@lru_cache(maxsize=1 << 10)
+def _prefixed(
+    opcode: int, goal: int, one: int, other: int, kind: VectorKind, *, opcodes: int = 1, is_wide: bool = False
+) -> bytes:
+    """An opcode behind what says on how much it works, and which registers have large numbers."""
+    far = (~goal >> 3 & 1) << 7 | 1 << 6 | (~other >> 3 & 1) << 5 | opcodes
+    return bytes([0xC4, far, is_wide << 7 | (~one & 15) << 3 | kind.size << 2 | kind.type, opcode])
+
+
+@lru_cache(maxsize=1 << 12)
+def _on_wide_vectors(
+    opcode: int,
+    goal: int,
+    one: int,
+    other: int,
+    is_double: int,
+    *,
+    prefix: int | None = None,
+    opcodes: int = 1,
+    mask: int = 0,
+) -> bytes:
+    operands = bytes([0xC0 | (goal & 7) << 3 | other & 7])
+    found = is_double if prefix is None else prefix
+    return _prefixed_wide(opcode, goal, one, other, is_double, prefix=found, opcodes=opcodes, mask=mask) + operands
+
+
+def _prefixed_wide(
+    opcode: int, goal: int, one: int, other: int, is_double: int, *, prefix: int, opcodes: int = 1, mask: int = 0
+) -> bytes:
+    """The same for wide vectors, of which the first 16 registers are used."""
+    far = (~goal >> 3 & 1) << 7 | 1 << 6 | (~other >> 3 & 1) << 5 | 1 << 4 | opcodes
+    return bytes([0x62, far, is_double << 7 | (~one & 15) << 3 | 1 << 2 | prefix, WIDE << 5 | 1 << 3 | mask, opcode])
+
+
+@lru_cache(maxsize=1 << 12)
+def _memory(register: int, base: int, distance: int, unit: int = 1) -> bytes:
+    """What says that one operand is at a distance from a register; short ones are given in such units."""
+    is_near = not distance % unit and -_BYTE <= distance // unit < _BYTE
     mode = bytes([(0x40 if is_near else 0x80) | (register & 7) << 3 | base & 7])
     place = b"\x24" if base & 7 == Register.RSP else b""
-    return mode + place + struct.pack("<b" if is_near else "<i", distance)
+    return mode + place + (struct.pack("<b", distance // unit) if is_near else struct.pack("<i", distance))
 
 
 @lru_cache(maxsize=1 << 9)
