@@ -156,6 +156,16 @@ class Control(Memory):
     # Branches
 
     @contextmanager
+    def rarely(self, *, is_rare: bool = True) -> Iterator[None]:
+        """What is written now runs rarely, beside loops around it, if that `is_rare`: elementary functions are called
+        there, instead of being copies that are compiled with each kernel."""
+        before, self.runs_rarely = self.runs_rarely, self.runs_rarely or is_rare
+        try:
+            yield
+        finally:
+            self.runs_rarely = before
+
+    @contextmanager
     def if_(self, condition: Value) -> Iterator[None]:
         """The body runs only if the bit `condition` is set."""
         inside, done = self._new_label("then"), self._new_label("done")

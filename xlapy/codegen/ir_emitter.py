@@ -58,6 +58,7 @@ class Emitter:
         self.module = module
         self.is_quick = is_quick
         self.calls_functions = calls_functions
+        self.runs_rarely = False
         self.joins_offsets = joins_offsets
         self.hoists_addresses = hoists_addresses
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,35 @@ def test_larger_kernels_call_a_single_function_if_it_is_long(type: str, name: st
     long |= {("power", "f32"), ("power", "f64")} if has_room else {("tanh", "f32"), ("log", "f32")}
     assert ("@math." in calling.llvm_ir()) == ((name, type) in long)
     np.testing.assert_array_equal(bits(calling(*arguments)), bits(with_copies(text)(*arguments)))
+
+
+def text_behind_fold(rows: int) -> str:
+    """A logarithm of the sum of each column, and an exponential besides."""
+    return f"""HloModule m
+      add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+      ENTRY e {{
+        x = f32[{rows},700] parameter(0)
+        y = f32[700] parameter(1)
+        z = f32[] constant(0)
+        p = f32[{rows},700] multiply(x, x)
+        s = f32[700] reduce(p, z), dimensions={{0}}, to_apply=add
+        l = f32[700] log(s)
+        e = f32[700] exponential(y)
+        ROOT r = f32[700] add(l, e)
+      }}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_behind_long_columns_is_called(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs once where the fold has had many steps; and that gives the same bits."""
+    text, random = text_behind_fold(300), np.random.default_rng(3)
+    arguments = [random.normal(size=dims).astype(np.float32) for dims in ((300, 700), 700)]
+    calling = executable(text, target)
+    assert {"log", "exp"} <= set(re.findall(r"@math\.(\w+)", calling.llvm_ir()))
+    monkeypatch.setattr("xlapy.codegen.kernels.reduce.LONG_COLUMN", 1 << 60)
+    copies = executable(text, target)
+    assert "@math." not in copies.llvm_ir()
+    np.testing.assert_array_equal(bits(calling(*arguments)), bits(copies(*arguments)))
 
 
 def test_kernels_of_short_functions_call_none() -> None:

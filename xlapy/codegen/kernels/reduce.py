@@ -68,6 +68,7 @@ WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory stre
 """Extrema take the second number: they compute as long as memory takes, and more code takes longer to compile."""
 
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
+LONG_COLUMN = 32  # elements, behind which calls of functions take no time
 NARROW_BYTES = 2  # of an element: of few columns, as registers hold them, a row has less than what is fetched at a time
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
@@ -410,7 +411,8 @@ def _across(
     for number, column in enumerate(columns):
         index = _result_index(plan, {**positions, **column})
         own = combine.finish(results[number * len(inits) : (number + 1) * len(inits)])
-        store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
+        with k.rarely(is_rare=plan.fold_size >= LONG_COLUMN):
+            store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
 
 def _across_memory(
@@ -457,7 +459,8 @@ def _across_memory(
     with k.loop(0, count) as vectors:
         own = combine.finish(values.load(vectors.index))
         index = _result_index(plan, {**positions, last: lanes_from(k.mul(vectors.index, plan.lanes))})
-        store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
+        with k.rarely(is_rare=plan.fold_size >= LONG_COLUMN):
+            store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
 
 def _one_by_one(

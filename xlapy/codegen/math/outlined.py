@@ -67,7 +67,7 @@ class OutlinedFunction(Record):
 def math_function(k: KernelBuilder, name: str, operands: Sequence[Value], *, brief: bool = False) -> Value:
     """The value of a function in `MATH` (in `BF16_MATH`, if it may be `brief`): what computes it, or a call of that."""
     called = k.module.outlined
-    is_called = k.is_quick or (k.calls_functions and name in _LONG_FUNCTIONS)
+    is_called = k.is_quick or k.runs_rarely or (k.calls_functions and name in _LONG_FUNCTIONS)
     if not is_called or called is None or name in SHORT or all(operand.constant is not None for operand in operands):
         return _functions(brief)[name](k, *operands)
     type = operands[0].type
