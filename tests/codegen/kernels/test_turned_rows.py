@@ -11,8 +11,10 @@ import xlapy
 from tests.support.native import check_text
 from xlapy.codegen.arrays import MOST_STRIDE, MOST_TURNED
 from xlapy.codegen.ir_types import F32, I8, I64
+from xlapy.codegen.kernels.loop import plan_loop
 from xlapy.codegen.register_transpose import cut
-from xlapy.codegen.target import host_target
+from xlapy.codegen.target import host_target, reference_target
+from xlapy.hlo.text import parse
 
 LANES = host_target().lanes(32)
 
@@ -47,6 +49,15 @@ def test_columns(count: int) -> None:
         code = xlapy.compile(text).llvm_ir()
         assert "gather" not in code
         assert code.count("load <") <= LANES * len(cut(count, F32.with_lanes(LANES)))
+
+
+@pytest.mark.parametrize(("count", "vectors"), [(MOST_STRIDE, 2), (9, 1), (MOST_TURNED, 1), (MOST_TURNED + 1, 2)])
+def test_one_vector_of_each_column_is_turned_over(count: int, vectors: int) -> None:
+    """Where registers are so long that it is much code."""
+    for name, expected in (("avx512", vectors), ("avx2", 2)):
+        root, target = parse(columns("f32", (3000,), (count,))).entry.root, reference_target(name)
+        plan = plan_loop([root], lambda i: i.opcode == "parameter", 4 * 3000 * count, target)
+        assert plan.lanes == expected * target.lanes(32)
 
 
 @pytest.mark.parametrize("element_type", ["s8", "s16", "bf16", "f64", "s64", "c64"])
