@@ -42,6 +42,7 @@ SHUFFLED_BYTES = 16  # of the longest vector, any of whose bytes are picked in o
 MOST_REGISTERS = 8  # from which lanes are picked, rather than gathered one by one
 MOST_SHORT_REGISTERS = 4  # of which none is picked from together with another one
 LANES_PER_REGISTER = 2  # that take as long to gather as a register to load and pick from
+MOST_WORD_REGISTERS = 2  # of integers that each have a row of narrow elements
 REGISTER_BYTES = 64  # where there are instructions that pick from two
 SHORT_REGISTER_BYTES = 32  # where there are only those that pick from one
 
@@ -126,7 +127,11 @@ class Array:
         column = None if mask is not None else self._column_of_long_rows(ix, offset, index)
         if column is not None:
             return self._load_turned(ix, offset, column)
-        if offset.vector is None and self._may_be_picked(offset.step, ix.lanes) and self._may_be_masked(k, mask):
+        if (
+            offset.vector is None
+            and self._may_be_picked(offset.step, ix.lanes)
+            and self._may_be_masked(k, offset.step, mask)
+        ):
             return self._load_strided(ix, offset, mask)
         if mask is None and self._fits_registers(ix, offset, index):
             return self._picked(ix, offset)
@@ -264,18 +269,20 @@ class Array:
 
     def _is_picked_backwards(self, k: KernelBuilder, step: int, lanes: int, mask: Value | None) -> bool:
         """Whether lanes are read the other way round, and turned over."""
-        return step == -1 or (self._may_be_picked(-step, lanes) and self._may_be_masked(k, mask))
+        return step == -1 or (self._may_be_picked(-step, lanes) and self._may_be_masked(k, -step, mask))
 
     def _may_be_picked(self, step: int, lanes: int) -> bool:
         """Whether lanes so far apart are picked from whole vectors, of which none reaches beyond the last lane's
         element."""
         return 1 < step <= min(MOST_STRIDE, lanes + 1) and not self.shape.type.is_complex
 
-    def _may_be_masked(self, k: KernelBuilder, mask: Value | None) -> bool:
+    def _may_be_masked(self, k: KernelBuilder, step: int, mask: Value | None) -> bool:
         """Whether vectors that lanes are picked from are loaded in one go if only some lanes are wanted. Where masks
-        have registers of their own, lanes are gathered in one go, too."""
+        have registers of their own, lanes are gathered in one go, too, which takes longer than two vectors, but not
+        longer than three."""
         is_wide = memory_type(self.shape.type).bits >= I32.bits
-        return mask is None or (is_wide and k.module.has_short_permute and not k.has_masks)
+        is_quick = k.module.has_permute and step == PAIR if k.has_masks else k.module.has_short_permute
+        return mask is None or (is_wide and is_quick)
 
     def _column_of_rows(self, ix: Indexing, offset: Coordinate, index: Index) -> int | None:
         """The column that the lanes read of as many short rows, if any lanes are picked from registers as these lie, or
@@ -321,7 +328,7 @@ class Array:
         bits = step * memory_type(self.shape.type).bits
         word = next((type for type in (I16, I32, I64) if type.bits == bits), None)
         register = REGISTER_BYTES if ix.k.module.has_permute else SHORT_REGISTER_BYTES
-        return word.with_lanes(ix.lanes) if word is not None and word.bytes * ix.lanes <= 2 * register else None
+        return word.with_lanes(ix.lanes) if word is not None and word.bytes * ix.lanes <= MOST_WORD_REGISTERS * register else None
 
     def _load_column(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
         """Picks a column out of whole rows, of which there are as many as lanes."""

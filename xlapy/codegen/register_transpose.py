@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from xlapy.codegen.ir import IRType, KernelBuilder, Value
 
 _PIECE_BITS = 128
+_LONGEST_BYTES = 64  # of a vector: four pieces
 
 
 def transposed(k: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
@@ -74,12 +75,18 @@ def rows_of_columns(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
 
 def cut(count: int, type: IRType) -> list[range]:
     """Which columns of so many make blocks that are turned over, if as many rows are in the lanes of a vector of that
-    type. Those at the end may overlap others, but one that is left stays alone; of very few columns there are none."""
-    least, at, parts = row_piece(type).lanes, 0, []
-    most = min(type.lanes, 1 << count.bit_length() - 1)
-    while at < count and least <= most:
+    type. Those at the end may overlap others; of very few columns there are none.
+
+    Blocks of the longest vectors are a piece wide: their pieces are put together while they are loaded, and the first
+    half of the exchanges is saved. Processors exchange lanes of such vectors, and of any others meanwhile, in one place
+    only. Blocks of shorter vectors are as wide as these, and one column that is left stays alone."""
+    least, parts = row_piece(type).lanes, []
+    are_pieces = type.bytes * type.lanes >= _LONGEST_BYTES
+    most = least if are_pieces else min(type.lanes, 1 << count.bit_length() - 1)
+    at = 0
+    while at < count and least <= min(most, count):
         left = count - at
-        size = min(most, max(least, 1 << (left - 1).bit_length())) if left > 1 else 1
+        size = min(most, max(least, 1 << (left - 1).bit_length())) if left > 1 or are_pieces else 1
         at = min(at, count - size)
         parts.append(range(at, at + size))
         at += size
