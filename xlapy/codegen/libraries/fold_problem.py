@@ -100,8 +100,11 @@ class FoldProblem(Record):
     def load(self, ix: Indexing, inputs: Sequence[Array], number: Value, each: Sequence[Element] = ()) -> Element:
         """What is folded of the elements side by side, from one of a number on, and of what does not change along their
         folds."""
-        elements = [array.load(ix, self.place(ix, number)) for array in inputs]
-        together = [splat(self.k, element, ix.lanes) for element in (*elements, *each)]
+        return self.made(ix.lanes, [array.load(ix, self.place(ix, number)) for array in inputs], each)
+
+    def made(self, lanes: int, elements: Sequence[Element], each: Sequence[Element] = ()) -> Element:
+        """The same of elements that are loaded."""
+        together = [splat(self.k, element, lanes) for element in (*elements, *each)]
         return self.kind.map.emit(self.k, self.kind.type, together)
 
     def store(self, ix: Indexing, fold: Value, result: Element) -> None:

@@ -16,6 +16,7 @@ from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import Module, Operand, Value
 from xlapy.codegen.kernels.folding import Folding, folding, quick_folding
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, FETCHED_ACCUMULATORS, identity_element
+from xlapy.codegen.libraries.fold_lines import LinesOfRow, may_read_lines, pays_by_lines
 from xlapy.codegen.libraries.fold_problem import FoldKind, FoldProblem, fold_function
 from xlapy.codegen.registers import Element, flatten, memory_type, unflatten
 from xlapy.codegen.target import Target
@@ -48,7 +49,18 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
 
         is_fetched = problem.k.compare("ne", problem["ahead"], 0)
         (left,) = problem.k.if_else(is_fetched, in_memory, lambda: begin)
-        rows.emit(left, problem.inputs(), lanes, most)
+        inputs = problem.inputs()
+
+        def as_they_lie() -> None:
+            rows.emit(left, inputs, lanes, most)
+
+        def line_by_line() -> None:
+            _RowsOfLines(problem, kind.combiner(), target).emit(left, inputs, lanes, most)
+
+        if may_read_lines(kind.type, target) and not kind.map.hides_latency:
+            problem.k.if_else(pays_by_lines(problem.k, inputs, problem["length"]), line_by_line, as_they_lie)
+        else:
+            as_they_lie()
     return module
 
 
@@ -140,13 +152,20 @@ class _Rows:
         """By rows, what is folded of whole vectors, and of single elements behind them."""
         k, length = self._problem.k, self._problem["length"]
         blocks_end, vectors_end = k.and_(length, -(lanes * vectors)), k.and_(length, -lanes)
-        states: list[State] = [fold.start(vectors, lanes) for _ in rows]
-        states = self._run(fold, 0, blocks_end, states, rows, vectors, lanes)
-        if vectors > 1:
-            states = self._run(fold, blocks_end, vectors_end, states, rows, 1, lanes)
+        states = self._vector_states(fold, rows, lanes, vectors, (blocks_end, vectors_end))
         rests: list[State] = [fold.start(1, 1) for _ in rows]
         rests = self._run(fold, vectors_end, length, rests, rows, 1, 1)
         return list(zip(states, rests, strict=True))
+
+    def _vector_states(
+        self, fold: Folding, rows: Sequence[_Row], lanes: int, vectors: int, ends: tuple[Value, Value]
+    ) -> list[State]:
+        """By rows, what is folded of whole vectors: so many side by side up to the first end, single ones up to the
+        second."""
+        blocks_end, vectors_end = ends
+        states: list[State] = [fold.start(vectors, lanes) for _ in rows]
+        states = self._run(fold, 0, blocks_end, states, rows, vectors, lanes)
+        return self._run(fold, blocks_end, vectors_end, states, rows, 1, lanes) if vectors > 1 else states
 
     def _run(
         self,
@@ -173,3 +192,42 @@ class _Rows:
                 following += fold.step(state, [problem.load(ix, row.inputs, start, row.each) for start in starts])
             loop.next = flatten(following)
         return by_rows(unflatten(loop.results, together))
+
+
+class _RowsOfLines(_Rows):
+    """The same, one after the other, for rows that do not begin where lines of the caches do: see `fold_lines`."""
+
+    def _vector_states(
+        self, fold: Folding, rows: Sequence[_Row], lanes: int, vectors: int, ends: tuple[Value, Value]
+    ) -> list[State]:
+        (row,), (blocks_end, vectors_end) = rows, ends
+        lines = [LinesOfRow.of(self._problem.k, array) for array in row.inputs]
+        state: State = fold.start(vectors, lanes)
+        before = [each.first for each in lines]
+        state, before = self._run_lines(fold, (0, blocks_end), (state, before), (row, lines), vectors, lanes)
+        if vectors > 1:
+            state, _ = self._run_lines(fold, (blocks_end, vectors_end), (state, before), (row, lines), 1, lanes)
+        return [state]
+
+    def _run_lines(
+        self,
+        fold: Folding,
+        places: tuple[Operand, Value],
+        reached: tuple[State, list[Value]],
+        read: tuple[_Row, Sequence[LinesOfRow]],
+        count: int,
+        lanes: int,
+    ) -> tuple[State, list[Value]]:
+        """Folds such places of a row in steps of `count` vectors. What is `reached` is a state, and the last line of
+        each array."""
+        problem, k, (state, before), (row, lines) = self._problem, self._problem.k, reached, read
+        size = len(flatten(state))
+        with k.loop(*places, lanes * count, carry=[*flatten(state), *before]) as loop:
+            last, made = loop.values[size:], []
+            for number in range(count):
+                start = k.add(loop.index, number * lanes)
+                loaded = [each.load(k, line, start, lanes) for each, line in zip(lines, last, strict=True)]
+                last = [line for _, line in loaded]
+                made.append(problem.made(lanes, [element for element, _ in loaded], row.each))
+            loop.next = [*flatten(fold.step(unflatten(loop.values[:size], state), made)), *last]
+        return unflatten(loop.results[:size], state), loop.results[size:]

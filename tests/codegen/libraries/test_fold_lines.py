@@ -1,0 +1,87 @@
+"""Folds of rows that begin in the middle of lines: the same bits as of rows that do not, and nothing else is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.guarded_memory import GuardedRoom, read_only
+from tests.support.native import record
+from xlapy import ops
+from xlapy.builder import XlaOp
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
+from xlapy.codegen.libraries.fold_lines import LEAST_BYTES
+from xlapy.codegen.target import reference_target
+
+FOLDS: dict[str, tuple[int, Callable[..., XlaOp]]] = {
+    "sum": (1, lambda x: x.reduce(0, ops.Add, (1,))),
+    "largest": (1, lambda x: ops.Reduce(x.builder, [x], [_lowest(x)], _maximum(x), (1,))),
+    "product": (2, lambda x, y: (x * y).reduce(0, ops.Add, (1,))),
+}
+
+
+def _lowest(x: XlaOp) -> XlaOp:
+    type = x.shape.type.dtype
+    return ops.Constant(x.builder, np.array(-np.inf if type.kind == "f" else np.iinfo(type).min, type))
+
+
+def _maximum(x: XlaOp) -> Any:
+    region = xlapy.XlaBuilder("region")
+    a, b = (ops.Parameter(region, n, xlapy.Shape.array(x.shape.type, ()), name) for n, name in enumerate("ab"))
+    return region.build(ops.Max(a, b))
+
+
+def _at(values: np.ndarray[Any, Any], offset: int) -> np.ndarray[Any, Any]:
+    """A copy that begins so many bytes behind the beginning of a line."""
+    room = np.empty(values.nbytes + 2 * CACHE_LINE, np.uint8)
+    start = -room.ctypes.data % CACHE_LINE + offset
+    copy = room[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
+
+
+@pytest.mark.parametrize("length", [LEAST_BYTES // 8 + 2, LEAST_BYTES // 4, 1003, 4096])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name in ("sum", "largest") for dtype in (np.float32, np.float64, np.int32, np.uint64)]
+    + [("product", np.float32), ("product", np.float64)],
+)
+def test_the_bits_are_the_same_wherever_an_array_begins(name: str, dtype: Any, length: int) -> None:
+    count, build = FOLDS[name]
+    random = np.random.default_rng(length)
+    dims = (-(-(1 << 16) // length), length)
+    arrays = [(random.random(dims) * 99).astype(dtype) for _ in range(count)]
+    module = record(build, *arrays)
+    executable = xlapy.compile(module, xlapy.CompileOptions(num_threads=2))
+    assert any(library.startswith("fold_rows") for library in executable._compiled.program.libraries)
+    width = np.dtype(dtype).itemsize
+    places = [(0, 0), (0, 16), (16, 0), (16, 16), (width, 64 - width), (32, 48)]
+    results = [executable(*map(_at, arrays, offsets)) for offsets in places]
+    np.testing.assert_allclose(results[0], xlapy.evaluate(module, *arrays), rtol=1e-4)
+    assert len({result.tobytes() for result in results}) == 1
+
+
+@pytest.mark.parametrize("length", [513, 1003, 1024])
+@pytest.mark.parametrize("at_end", [False, True])
+def test_nothing_beside_an_array_is_read(length: int, at_end: bool) -> None:
+    rows = -(-(1 << 16) // length)
+    x, y = np.random.default_rng(0).normal(size=(2, rows, length)).astype(np.float32)
+    _, build = FOLDS["product"]
+    executable = xlapy.compile(record(build, x, y))
+    wanted = executable(x, y)
+    np.testing.assert_array_equal(executable(read_only(x, at_end=at_end), _at(y, 16)), wanted)
+    np.testing.assert_array_equal(executable(_at(x, 4), read_only(y, at_end=at_end)), wanted)
+    room = GuardedRoom(x.nbytes)
+    np.testing.assert_array_equal(executable(room.array(x, at_end=at_end), y), wanted)
+
+
+@pytest.mark.parametrize(("target", "is_by_lines"), [("avx512", True), ("avx2", False), ("neon", False)])
+def test_lines_are_read_where_registers_are_as_long(target: str, is_by_lines: bool) -> None:
+    for name, reads in (("fold_rows_add_f32", is_by_lines), ("fold_rows_add_bf16_f32", False)):
+        text = FOLD_LIBRARIES[name].emit(reference_target(target)).text()
+        assert ("vpermi2var" in text) is reads
