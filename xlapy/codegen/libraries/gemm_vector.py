@@ -49,6 +49,9 @@ _MOST_ROWS_OF_B = 4
 """Read side by side. More of them, a power of two apart, push each other and what is fetched for later out of the
 nearest cache; so the latter goes to the next one (1 by 1024 by 4096 takes 0.6 of the time so)."""
 
+_LEAST_LINES = 8
+"""Of a row of B, so that it pays to begin with the first of them: the columns in front are one vector more."""
+
 _FARTHEST_ROWS_OF_B = 6
 """Read side by side from memory for a single row of C: with more on their way a core waits less (1 by 4096 by 4096 on a
 Zen 4: 0.9 of the time of four). Not where the processor foresees them."""
@@ -128,6 +131,10 @@ class _PartialVectors:
         self._target = target
         self._shape = shape
 
+    @property
+    def masks_are_free(self) -> bool:
+        return self._shape.masks_are_free
+
     def load(self, place: Value, type: IRType, count: Value | None) -> Value:
         """The first `count` lanes, or all, with zeros behind them."""
         k = self._k
@@ -144,7 +151,7 @@ class _PartialVectors:
         k = self._k
         if count is None:
             k.store(place, value)
-        elif self._shape.masks_are_free:
+        elif self.masks_are_free:
             k.masked_store(place, value, self._mask(value.type, count))
         else:
             store_first(k, [(place, value)], count)
@@ -175,6 +182,7 @@ class _StreamEmitter:
         self._vectors_of_line = max(1, CACHE_LINE // (shape.lanes * kind.element.bytes))
         self._rows = rows
         self._registers = shape.registers
+        self._begin = k.const(I64, 0)
         self._groups = self._groups_of_steps(kind, target, shape)
 
     def _groups_of_steps(self, kind: GemmType, target: Target, shape: TileShape) -> list[_Group]:
@@ -200,11 +208,25 @@ class _StreamEmitter:
             for row in range(self._rows):
                 k.memset(self._c_row(row), 0, k.mul(k.parameters["columns"], self._vector.bytes))
         first = k.const(I64, 0)
+        self._begin = self._first_column()
         for group in self._groups:
             first = self._add_group(first, group)
         if pair == 2:
             with k.if_(k.compare("lt", first, k.parameters["depth"])):
                 self._add_rows([first], k.const(I1, 0), is_half=True)
+
+    def _first_column(self) -> Value:
+        """The column from which on vectors are whole: where a line of the caches begins, if vectors are as long, lines
+        begin in the same columns of all rows of B, and there are many. In a near cache half of the time goes into
+        reading from two lines at once (512 by 512, f32, 16 bytes behind a line: 14 us, not 8)."""
+        k, kind, columns = self._k, self._kind, self._k.parameters["columns"]
+        width, lanes = kind.element.bytes, self._vector.lanes
+        if not self._partial.masks_are_free or width * lanes != CACHE_LINE or kind.parts > 1:
+            return k.const(I64, 0)
+        before = k.and_(k.neg(k.address(k.parameters["b"])), CACHE_LINE - 1)
+        are_alike = k.compare("eq", k.and_(k.parameters["b_step"], CACHE_LINE - 1), 0)
+        pays = k.and_(are_alike, k.compare("ge", columns, _LEAST_LINES * lanes))
+        return k.select(pays, k.udiv(before, width), 0)
 
     def _add_group(self, first: Value, group: _Group) -> Value:
         """Adds multiples of the rows of B from `first` on that make whole groups; the first row that is left."""
@@ -223,12 +245,14 @@ class _StreamEmitter:
         """Adds multiples of the (pairs of) rows `steps` of B to the rows of C; half a pair lacks its second row."""
         k, lanes, columns = self._k, self._vector.lanes, self._k.parameters["columns"]
         factors = [[self._factors(row, step, is_half) for step in steps] for row in range(self._rows)]
-        whole, lines = k.and_(columns, -lanes), k.and_(columns, -lanes * self._vectors_of_line)
+        begin = self._begin
+        whole = k.add(begin, k.and_(k.sub(columns, begin), -lanes))
+        lines = k.add(begin, k.and_(k.sub(columns, begin), -lanes * self._vectors_of_line))
         are_in_registers = self._rows * len(steps) * self._kind.parts <= self._registers // 2
         together = 1 if are_in_registers else self._vectors_of_line
 
         def vectors(*, fetches: bool) -> None:
-            with k.loop(0, lines, lanes * self._vectors_of_line) as line:
+            with k.loop(begin, lines, lanes * self._vectors_of_line) as line:
                 if fetches:
                     self._fetch_later(steps, line.index)
                 columns_of_line = [k.add(line.index, number * lanes) for number in range(self._vectors_of_line)]
@@ -237,6 +261,8 @@ class _StreamEmitter:
             with k.loop(lines, whole, lanes) as column:
                 self._add_vectors(factors, steps, [column.index], None, is_half)
 
+        with k.if_(k.compare("gt", begin, 0)):
+            self._add_vectors(factors, steps, [k.const(I64, 0)], begin, is_half)
         k.if_else(fetches, functools.partial(vectors, fetches=True), functools.partial(vectors, fetches=False))
         with k.if_(k.compare("lt", whole, columns)):
             self._add_vectors(factors, steps, [whole], k.sub(columns, whole), is_half)
