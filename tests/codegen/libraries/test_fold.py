@@ -413,7 +413,7 @@ def test_small_folds_are_calls_where_they_are_a_small_part_of_a_program(way: str
     """But for short rows, and in loops, which may run more often than anything else. Columns are as many as the widest
     vectors take, which the library folds eight at a time."""
     random = np.random.default_rng(5)
-    dims, dim = ((128, length), 1) if way == "rows" else ((length, 128), 0)
+    dims, dim = ((64, length), 1) if way == "rows" else ((length, 8 * host_target().lanes(32)), 0)
     x, y, z = (random.normal(size=shape).astype(np.float32) for shape in ((900, 900), dims, dims))
 
     def program(x: Any, y: Any, z: Any) -> Any:

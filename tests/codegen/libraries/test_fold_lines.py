@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +67,23 @@ def test_the_bits_are_the_same_wherever_an_array_begins(name: str, dtype: Any, l
     assert len({result.tobytes() for result in results}) == 1
 
 
+@pytest.mark.parametrize("columns", [128, 144, 512, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("count", [1, 2])
+def test_sums_of_columns_are_the_same_wherever_an_array_begins(count: int, dtype: Any, columns: int) -> None:
+    random = np.random.default_rng(columns)
+    dims = (3, -(-(1 << 15) // columns), columns)
+    arrays = [(random.random(dims) * 99).astype(dtype) for _ in range(count)]
+    module = record(lambda *operands: functools.reduce(ops.Mul, operands).reduce(0, ops.Add, (1,)), *arrays)
+    executable = xlapy.compile(module, xlapy.CompileOptions(num_threads=2))
+    called = [name for name in executable._compiled.program.libraries if name.startswith("fold_columns")]
+    assert called or (count > 1 and np.dtype(dtype).kind != "f")
+    found = [executable(*map(_at, arrays, offsets)) for offsets in [(0, 0), (16, 0), (0, 56), (8, 48)]]
+    found += [executable(*(read_only(array, at_end=at_end) for array in arrays)) for at_end in (False, True)]
+    np.testing.assert_allclose(found[0], xlapy.evaluate(module, *arrays), rtol=1e-4)
+    assert len({result.tobytes() for result in found}) == 1
+
+
 @pytest.mark.parametrize("length", [513, 1003, 1024])
 @pytest.mark.parametrize("at_end", [False, True])
 def test_nothing_beside_an_array_is_read(length: int, at_end: bool) -> None:
@@ -85,3 +103,5 @@ def test_lines_are_read_where_registers_are_as_long(target: str, is_by_lines: bo
     for name, reads in (("fold_rows_add_f32", is_by_lines), ("fold_rows_add_bf16_f32", False)):
         text = FOLD_LIBRARIES[name].emit(reference_target(target)).text()
         assert ("vpermi2var" in text) is reads
+    columns = FOLD_LIBRARIES["fold_columns_add_f64"].emit(reference_target(target)).text()
+    assert ("vpermi2var" in columns) is is_by_lines

@@ -203,7 +203,7 @@ class _RowsOfLines(_Rows):
         (row,), (blocks_end, vectors_end) = rows, ends
         lines = [LinesOfRow.of(self._problem.k, array) for array in row.inputs]
         state: State = fold.start(vectors, lanes)
-        before = [each.first for each in lines]
+        before = [each.first(self._problem.k) for each in lines]
         state, before = self._run_lines(fold, (0, blocks_end), (state, before), (row, lines), vectors, lanes)
         if vectors > 1:
             state, _ = self._run_lines(fold, (blocks_end, vectors_end), (state, before), (row, lines), 1, lanes)
