@@ -10,9 +10,16 @@ import pytest
 import xlapy
 from tests.support.close_results import check_same
 from tests.support.random_windows import random_array
-from xlapy.codegen.kernels.convolution import MOST_VECTORS, SPATIAL, TILE_WITH_EDGES, plan_convolution
+from xlapy.codegen.kernels.convolution import (
+    MOST_VECTORS,
+    SPATIAL,
+    TASKS_OF_LINES,
+    TILE_WITH_EDGES,
+    plan_convolution,
+)
 from xlapy.codegen.target import host_target, reference_target
 from xlapy.hlo.text import parse
+from xlapy_runtime.records import replaced
 
 
 def convolution(source: str, kernel: str, result: str, rest: str) -> str:
@@ -123,7 +130,7 @@ FEW_POSITIONS = {
         1,
     ),
     "many colors": (
-        convolution("4,17,19,5", "4,17,19,16", "3,3,5,16", f"window={{size=17x19 pad=1_1x1_1}}, {GRADIENT}"),
+        convolution("4,17,19,9", "4,17,19,16", "3,3,9,16", f"window={{size=17x19 pad=1_1x1_1}}, {GRADIENT}"),
         1,
     ),
     "strides": (
@@ -168,6 +175,38 @@ def test_gradients_of_kernels(name: str) -> None:
     check(text)
 
 
+def test_registers_for_the_sums_of_all_colors() -> None:
+    window = f"window={{size=17x19 pad=1_1x2_2}}, {GRADIENT}"
+    root = parse(convolution("4,17,19,4", "4,17,19,16", "3,5,4,16", window)).entry.root
+    for target, sheets in (("avx512", 4), ("neon", 4), ("avx2", 1), ("sse2", 1)):
+        assert plan_convolution(root, reference_target(target)).sheets == sheets
+
+
+@pytest.mark.parametrize(
+    ("name", "takes_turns"),
+    [("colors", True), ("strides", True), ("backwards", True), ("a line", False), ("each channel", True)],
+)
+def test_tiles_take_turns_at_lines_that_no_cache_holds(
+    name: str, takes_turns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, _ = FEW_POSITIONS[name]
+    small = replaced(host_target(), l2_bytes=1 << 12)
+    monkeypatch.setattr("xlapy.program_cache.host_target", lambda: small)
+    plan = plan_convolution(parse(text).entry.root, small)
+    assert (plan.lines_at_once > 0, plan.least_units > 1) == (takes_turns, takes_turns and plan.units > TASKS_OF_LINES)
+    assert not plan_convolution(parse(text).entry.root, host_target()).lines_at_once
+    check(text)
+
+
+def test_tiles_that_overlap_take_no_turns() -> None:
+    """What two of them sum up would be added twice."""
+    window = f"window={{size=17x19 pad=1_1x1_1}}, {GRADIENT}"
+    small = replaced(reference_target("avx512"), l2_bytes=1 << 12)
+    for features, takes_turns in ((16, True), (32, True), (24, False), (40, False)):
+        text = convolution("4,17,19,3", f"4,17,19,{features}", f"3,3,3,{features}", window)
+        assert bool(plan_convolution(parse(text).entry.root, small).lines_at_once) == takes_turns
+
+
 def test_gradients_of_many_filters_of_one_channel() -> None:
     """As many vectors as hide the latency of products, and fit the registers; the last ones overlap the others."""
     channels = f"{GRADIENT}, batch_group_count=536"
@@ -186,9 +225,13 @@ def test_gradients_of_groups_with_features_for_one_vector() -> None:
     check(text)
 
 
-def test_gradients_of_kernels_do_not_depend_on_threads() -> None:
+@pytest.mark.parametrize("l2_bytes", [None, 1 << 12])
+def test_gradients_of_kernels_do_not_depend_on_threads(l2_bytes: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     text, _ = FEW_POSITIONS["colors"]
     text = text.replace("4,17,19", "64,17,19")
+    if l2_bytes is not None:
+        target = replaced(host_target(), l2_bytes=l2_bytes)
+        monkeypatch.setattr("xlapy.program_cache.host_target", lambda: target)
     arrays = [
         np.random.default_rng(n).normal(size=parameter.shape.dims).astype(np.float32)
         for n, parameter in enumerate(parse(text).entry.parameters)

@@ -51,9 +51,9 @@ TILE_WITH_EDGES, BLOCKS_WITH_EDGES = 8, 4
 lanes lie across so few blocks of positions that most of them cross an edge: of one vector each (Zen 3, 4 by 28 by 28 of
 128 features in 8 groups, features first: 0.3 of the time that 6 of two take)."""
 
-MOST_OF_SHEETS = 12
-"""Results in a tile of all positions of a small batch: so many sums, each of one vector, fit 16 registers, and what
-lies in the lanes is read the fewest times (Zen 3, 7 by 7 of 3 to 64 features with a stride of 2: 0.5 of the time)."""
+MOST_OF_SHEETS = {True: 24, False: 12}
+"""Results in a tile of all positions of a small batch, by the same: so many sums, each of one vector, fit, and what
+lies in the lanes is read the fewest times (7 by 7 of 3 to 64 features with a stride of 2: 0.5 of the time)."""
 
 MOST_VECTORS, LEAST_UNITS = 4, 12
 """Along the lanes of gradients of kernels that have so few other results in a tile (those of filters of one channel)
@@ -68,6 +68,14 @@ are in a tile, it has one vector along the lanes."""
 PLACES_AHEAD = 8
 """So far ahead a long window is fetched whose places are lines apart (16 of 128 channels, 28 by 28 positions: 320 us
 instead of 452; 4 places and 16 are as good, 32 are too many)."""
+
+PART_OF_LINES = 8
+"""Of the second-level cache, for the lines of a long window that all tiles of a task see before the next ones: vectors
+of features lie apart in them, and fill few of its sets (7 by 7 of 3 to 64 features, 112 by 112 positions: 0.6 of the
+time)."""
+
+TASKS_OF_LINES = 8
+"""So many, of several tiles each, at the most, where these share lines."""
 
 BATCH, GROUP, FEATURE, SPATIAL = 0, 1, 2, 3
 """Loops over results: batch, group, output feature in its group, then the spatial dimensions from SPATIAL on."""
@@ -96,6 +104,7 @@ class ConvolutionPlan(Record):
     inputs: int  # features of a group
     masks_factors: bool  # not products, where lanes cross an edge: a mask costs an instruction
     most: int  # results in a tile, if it has one position of the batch
+    lines_at_once: int  # of a window, which all tiles see before the next ones: sums are in the result then; 0: all
 
     @property
     def has_lines(self) -> bool:
@@ -136,6 +145,11 @@ class ConvolutionPlan(Record):
     @property
     def units(self) -> int:
         return math.prod(self.blocked()) if self.instruction.shape.size else 0
+
+    @property
+    def least_units(self) -> int:
+        """Of a task: several, if they share what is in the cache."""
+        return max(1, -(-self.units // TASKS_OF_LINES)) if self.lines_at_once else 1
 
     @property
     def bytes_per_unit(self) -> int:
@@ -214,7 +228,8 @@ def plan_convolution(
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
     may_be_wide = columns >= VECTORS * native
     is_narrow = lane_loop == FEATURE and not may_be_wide
-    most = TILE[target.is_avx512 or not target.is_x86] * (VECTORS if is_narrow else 1)
+    has_many_registers = target.is_avx512 or not target.is_x86
+    most = TILE[has_many_registers] * (VECTORS if is_narrow else 1)
     masks_factors = target.is_x86 and not target.is_avx512
     has_edges = masks_factors and lane_loop >= SPATIAL and _is_mostly_edges(axes[lane_loop - SPATIAL], native)
     if has_edges:
@@ -224,8 +239,9 @@ def plan_convolution(
     tile_loop = _tile_loop(inner, lane_loop, numbers, most)
     tile = tile_of(inner[tile_loop], most) if tile_loop is not None else 1
     has_few = tile_loop is not None and tile_loop >= SPATIAL and has_few_positions(axes[tile_loop - SPATIAL])
-    sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= MOST_OF_SHEETS else 1
-    return ConvolutionPlan(
+    has_sheets = has_few and lane_loop != BATCH and tile * batch <= MOST_OF_SHEETS[has_many_registers]
+    sheets = batch if has_sheets else 1
+    plan = ConvolutionPlan(
         instruction,
         numbers,
         tuple(axes),
@@ -242,7 +258,25 @@ def plan_convolution(
         rhs.dims[numbers.kernel_input_feature],
         masks_factors,
         most,
+        lines_at_once=0,
     )
+    return replace(plan, lines_at_once=_lines_at_once(plan, target))
+
+
+def _lines_at_once(plan: ConvolutionPlan, target: Target) -> int:
+    """Of a long window, of which all tiles see the same: as many as stay in the second-level cache until the last tile
+    has seen them, if all lines of an image do not. Tiles must not overlap, or sums would be added twice."""
+    loop, rhs = plan.tile_loop, plan.instruction.operands[1].shape
+    if loop is None or loop <= SPATIAL or plan.lane_loop != FEATURE or not plan.has_features_outside:
+        return 0
+    outermost, type = plan.axes[0], plan.instruction.shape.type
+    image = rhs.bytes // plan.inputs
+    is_outside = has_few_positions(plan.axes[loop - SPATIAL]) and outermost.part.base_dilation == 1
+    is_whole = plan.sizes[FEATURE] % plan.width == 0 and plan.sizes[loop] % plan.tile == 0
+    if not is_outside or not is_whole or accumulator_type(type) is not type or 2 * image <= target.l2_bytes:
+        return 0
+    line = image // outermost.part.size
+    return max(1, target.l2_bytes // PART_OF_LINES // line)
 
 
 def _is_mostly_edges(axis: WindowAxis, native: int) -> bool:
@@ -311,6 +345,37 @@ def emit_convolution(
     k: KernelBuilder, plan: ConvolutionPlan, lhs: Array, rhs: Array, output: Array, begin: Value, end: Value
 ) -> None:
     """Writes units [begin, end): tiles of results, and single ones beside them."""
+    arrays = lhs, rhs, output
+    if not plan.lines_at_once:
+        _emit_units(k, plan, arrays, begin, end, None)
+        return
+    lines, count = plan.lines_at_once, plan.axes[0].part.size
+    with k.loop(0, plan.inputs) as features, k.loop(0, -(-count // lines)) as turns:
+        first = k.mul(turns.index, lines)
+        is_first = k.and_(k.compare("eq", features.index, 0), k.compare("eq", turns.index, 0))
+        turn = _Turn(features.index, first, k.smin(k.add(first, lines), count), is_first)
+        _emit_units(k, plan, arrays, begin, end, turn)
+
+
+class _Turn(Record):
+    """What is summed up before other tiles have their turn: some lines of the window, at one input feature."""
+
+    feature: Value
+    first: Value
+    last: Value
+    is_first: Value
+
+
+def _emit_units(
+    k: KernelBuilder,
+    plan: ConvolutionPlan,
+    arrays: tuple[Array, Array, Array],
+    begin: Value,
+    end: Value,
+    turn: _Turn | None,
+) -> None:
+    """What units sum up in one turn, or all of it."""
+    lhs, rhs, output = arrays
     scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
     with k.loop(begin, end) as units:
         places = scalar.delinearize(Coordinate(k.opaque(units.index)), plan.blocked())
@@ -325,7 +390,8 @@ def emit_convolution(
         if plan.sheets > 1:
             outer[BATCH] = Coordinate(k.const(I64, 0))
         lhs, rhs = (replace(array, ahead=0) for array in (lhs, rhs))  # each element is read several times
-        tile = _Tile(k, plan, lhs, rhs, output, outer, columns, plan.tile)
+        feature = None if turn is None else turn.feature
+        tile = _Tile(k, plan, lhs, rhs, output, outer, columns, plan.tile, turn, feature)
         single = replace(tile, rows=1)
         inside = _are_lanes_inside(k, plan, first_lane)
 
@@ -383,23 +449,37 @@ class _Tile(Record):
     first: Positions
     columns: Sequence[Coordinate]
     rows: int
-    feature: Value | None = None
+    turn: _Turn | None
+    feature: Value | None
 
     def compute(self, *, is_checked: bool) -> None:
         """Sums up and stores. With `is_checked`, lanes may lie where some places have no element."""
         k, plan = self.k, self.plan
-        kind = accumulator_type(plan.instruction.shape.type)
-        zero = k.const(register_type(kind), 0)
-        nothing = splat(k, Pair(zero, zero) if kind.is_complex else zero, plan.lanes)
-        sums = iter(self._summed([nothing] * (self.rows * plan.sheets * len(self.columns)), is_checked))
+        sums = iter(self._summed(self._sums_so_far(), is_checked))
         vector = Indexing(k, plan.lanes)
         for output in self._rows_of_output():
             for cell in self._cells():
                 output.store(vector, self._output_index(cell), rounded(k, next(sums), output.shape.type))
 
+    def _sums_so_far(self) -> list[Element]:
+        """Those that are in the result, but in the first turn."""
+        k, plan = self.k, self.plan
+        kind = accumulator_type(plan.instruction.shape.type)
+        zero = k.const(register_type(kind), 0)
+        nothing = splat(k, Pair(zero, zero) if kind.is_complex else zero, plan.lanes)
+        outputs, cells = self._rows_of_output(), self._cells()
+        if self.turn is None:
+            return [nothing] * (len(outputs) * len(cells))
+        vector = Indexing(k, plan.lanes)
+        return [
+            select(k, self.turn.is_first, nothing, output.load(vector, self._output_index(cell)))
+            for output in outputs
+            for cell in cells
+        ]
+
     def _summed(self, sums: Sequence[Element], is_checked: bool) -> list[Element]:
         k, plan = self.k, self.plan
-        if not plan.has_features_outside:
+        if not plan.has_features_outside or self.turn is not None:
             return self._over_places([], sums, is_checked)
 
         def body(feature: Value, inner: Sequence[Element]) -> list[Element]:
@@ -445,6 +525,8 @@ class _Tile(Record):
         if is_outer and axis.part.base_dilation == 1:
             position = self.first[loop].start
             first, last = axis.places_inside(k, position)
+        if spatial == 0 and self.turn is not None:
+            first, last = k.smax(first, self.turn.first), k.smin(last, self.turn.last)
         if spatial == len(plan.axes) - 1 and plan.has_lines:
             features = (k.mul(place, plan.inputs) for place in (first, last))
             return self._over_features([*offsets, k.const(I64, 0)], sums, is_checked, *features)

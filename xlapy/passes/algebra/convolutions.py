@@ -219,9 +219,10 @@ LEAST_LANES = 8
 """So many features fill a vector by themselves."""
 
 MANY_POSITIONS = 64
-"""Of an image, by which a kernel is multiplied as it lies: some vectors of each line, and often enough that nobody waits
-for the kernel, which each image reads again. (With 49 positions that takes 1.1 to 2 times as long as features last;
-from 64 on those take 1.0 to 1.8 times as long.) Where neighbours have features last, the choice of layouts moves it."""
+"""Of an image, by which a kernel is multiplied as it lies: some vectors of each line, and often enough that nobody
+waits for the kernel, which each image reads again. (With 49 positions that takes 1.1 to 2 times as long as features
+last; from 64 on those take 1.0 to 1.8 times as long.) Where neighbours have features last, the choice of layouts moves
+it."""
 
 
 def _deserves_transposes(

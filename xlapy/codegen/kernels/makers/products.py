@@ -64,7 +64,7 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_convolution(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
 
 
 @KERNELS.register(*MATRIX_OPS)
