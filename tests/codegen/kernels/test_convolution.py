@@ -13,7 +13,6 @@ from tests.support.random_windows import random_array
 from xlapy.codegen.kernels.convolution import (
     MOST_VECTORS,
     SPATIAL,
-    TASKS_OF_LINES,
     TILE_WITH_EDGES,
     plan_convolution,
 )
@@ -182,18 +181,18 @@ def test_registers_for_the_sums_of_all_colors() -> None:
         assert plan_convolution(root, reference_target(target)).sheets == sheets
 
 
-@pytest.mark.parametrize(
-    ("name", "takes_turns"),
-    [("colors", True), ("strides", True), ("backwards", True), ("a line", False), ("each channel", True)],
+IN_GROUPS = convolution(
+    "3,12,15,32", "3,12,15,32", "3,3,16,32", f"window={{size=12x15 pad=1_1x1_1}}, {GRADIENT}, batch_group_count=2"
 )
-def test_tiles_take_turns_at_lines_that_no_cache_holds(
-    name: str, takes_turns: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text, _ = FEW_POSITIONS[name]
+
+
+@pytest.mark.parametrize("name", ["colors", "strides", "backwards", "each channel", "groups", "a line"])
+def test_tiles_take_turns_at_lines_that_no_cache_holds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = IN_GROUPS if name == "groups" else FEW_POSITIONS[name][0]
     small = replaced(host_target(), l2_bytes=1 << 12)
     monkeypatch.setattr("xlapy.program_cache.host_target", lambda: small)
     plan = plan_convolution(parse(text).entry.root, small)
-    assert (plan.lines_at_once > 0, plan.least_units > 1) == (takes_turns, takes_turns and plan.units > TASKS_OF_LINES)
+    assert bool(plan.lines_at_once) == (name != "a line")
     assert not plan_convolution(parse(text).entry.root, host_target()).lines_at_once
     check(text)
 

@@ -70,12 +70,9 @@ PLACES_AHEAD = 8
 instead of 452; 4 places and 16 are as good, 32 are too many)."""
 
 PART_OF_LINES = 8
-"""Of the second-level cache, for the lines of a long window that all tiles of a task see before the next ones: vectors
-of features lie apart in them, and fill few of its sets (7 by 7 of 3 to 64 features, 112 by 112 positions: 0.6 of the
-time)."""
-
-TASKS_OF_LINES = 8
-"""So many, of several tiles each, at the most, where these share lines."""
+"""Of the second-level cache, for the lines of a long window that all tiles of a task see before the next ones. Each
+sees vectors of features that lie apart, and fill few of its sets: by itself, all that there is would come from memory
+(7 by 7 of 3 to 64 features, 112 by 112 positions: 0.6 of the time, 3 by 3 of 128 in 8 groups, 28 by 28: 0.35)."""
 
 BATCH, GROUP, FEATURE, SPATIAL = 0, 1, 2, 3
 """Loops over results: batch, group, output feature in its group, then the spatial dimensions from SPATIAL on."""
@@ -145,11 +142,6 @@ class ConvolutionPlan(Record):
     @property
     def units(self) -> int:
         return math.prod(self.blocked()) if self.instruction.shape.size else 0
-
-    @property
-    def least_units(self) -> int:
-        """Of a task: several, if they share what is in the cache."""
-        return max(1, -(-self.units // TASKS_OF_LINES)) if self.lines_at_once else 1
 
     @property
     def bytes_per_unit(self) -> int:
@@ -265,18 +257,17 @@ def plan_convolution(
 
 def _lines_at_once(plan: ConvolutionPlan, target: Target) -> int:
     """Of a long window, of which all tiles see the same: as many as stay in the second-level cache until the last tile
-    has seen them, if all lines of an image do not. Tiles must not overlap, or sums would be added twice."""
-    loop, rhs = plan.tile_loop, plan.instruction.operands[1].shape
-    if loop is None or loop <= SPATIAL or plan.lane_loop != FEATURE or not plan.has_features_outside:
+    has seen them, if that does not hold all that they see. Tiles must not overlap, or sums would be added twice."""
+    convolution = plan.instruction
+    if plan.lane_loop != FEATURE or plan.tile_loop == SPATIAL or not plan.has_features_outside:
         return 0
-    outermost, type = plan.axes[0], plan.instruction.shape.type
-    image = rhs.bytes // plan.inputs
-    is_outside = has_few_positions(plan.axes[loop - SPATIAL]) and outermost.part.base_dilation == 1
-    is_whole = plan.sizes[FEATURE] % plan.width == 0 and plan.sizes[loop] % plan.tile == 0
-    if not is_outside or not is_whole or accumulator_type(type) is not type or 2 * image <= target.l2_bytes:
+    outermost, type = plan.axes[0].part, convolution.shape.type
+    is_whole = plan.sizes[FEATURE] % plan.width == 0 and plan.inner % plan.tile == 0
+    seen = sum(operand.shape.bytes for operand in convolution.operands)
+    if not is_whole or outermost.base_dilation > 1 or accumulator_type(type) is not type or seen <= target.l2_bytes:
         return 0
-    line = image // outermost.part.size
-    return max(1, target.l2_bytes // PART_OF_LINES // line)
+    line = seen // (plan.inputs * outermost.size)
+    return min(max(1, target.l2_bytes // PART_OF_LINES // line), outermost.size)
 
 
 def _is_mostly_edges(axis: WindowAxis, native: int) -> bool:

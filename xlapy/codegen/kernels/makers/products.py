@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.columns import TASKS_PER_CORE
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
@@ -64,7 +65,8 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_convolution(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
+    least = -(-plan.units // (TASKS_PER_CORE * target.cores)) if plan.lines_at_once else 1
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=least)
 
 
 @KERNELS.register(*MATRIX_OPS)
