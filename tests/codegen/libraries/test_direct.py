@@ -100,17 +100,21 @@ def test_holes(name: str, element_type: str) -> None:
 def test_holes_in_groups() -> None:
     window = "size=3x3 pad=2_1x2_1 lhs_dilate=2x2"
     check(convolution("2,6,7,8", "3,3,2,32", "2,12,14,32", window, labels=PLANES, groups=4))
-    assert check(convolution("2,6,7,8", "3,3,2,8", "2,12,14,8", window, labels=PLANES, groups=4)).endswith(".groups")
+    assert check(convolution("2,6,7,16", "3,3,2,8", "2,12,14,8", window, labels=PLANES, groups=8)).endswith(".groups")
 
 
-def test_groups() -> None:
-    check(convolution("2,9,11,8", "3,3,2,32", "2,9,11,32", "size=3x3 pad=1_1x1_1", labels=PLANES, groups=4))
-
-
-@pytest.mark.parametrize("features", [16, 8, 12])
-def test_lanes_across_groups(features: int) -> None:
-    kernel, result = f"3,3,2,{features}", f"2,9,11,{features}"
+@pytest.mark.parametrize("features", [8, 6, 4, 3, 2])
+def test_groups(features: int) -> None:
+    """However few features they have, lanes lie in one of them, and what these see is read once for all."""
+    kernel, result = f"3,3,2,{4 * features}", f"2,9,11,{4 * features}"
     text = convolution("2,9,11,8", kernel, result, "size=3x3 pad=1_1x1_1", labels=PLANES, groups=4)
+    assert not check(text).endswith(".groups")
+
+
+@pytest.mark.parametrize("groups", [16, 8, 12])
+def test_lanes_across_groups_of_one_feature(groups: int) -> None:
+    kernel, result = f"3,3,2,{groups}", f"2,9,11,{groups}"
+    text = convolution(f"2,9,11,{2 * groups}", kernel, result, "size=3x3 pad=1_1x1_1", labels=PLANES, groups=groups)
     assert check(text).endswith(".groups")
 
 

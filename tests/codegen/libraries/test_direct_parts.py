@@ -86,6 +86,6 @@ def test_few_results_stay_together() -> None:
 
 
 def test_ends_stay_beside_tiles_where_elements_are_gathered() -> None:
-    _, found = parts("2,16,16,8", "3,3,2,8", "2,16,16,8", "size=3x3 pad=1_1x1_1", groups=4)
+    _, found = parts("2,16,16,16", "3,3,2,8", "2,16,16,8", "size=3x3 pad=1_1x1_1", groups=8)
     assert len(found) == 1
     assert found[0].edges == (1, 1)

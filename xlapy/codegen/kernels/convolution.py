@@ -213,7 +213,9 @@ def plan_convolution(
     features, batch = result.dims[numbers.output_feature], result.dims[numbers.output_batch]
     native = target.lanes(max(32, register_type(accumulator_type(result.type)).bits))
     lane_loop = FEATURE if has_features_in_lanes(instruction) else _loop_of(numbers, inner_dim(result))
-    split = lane_loop != FEATURE or groups == 1 or features // groups >= native
+    # To gather what lanes of several groups see takes longer than several short vectors (32 groups of 8: 0.22 of the
+    # time with AVX-512; 32 of 4: 0.6, with AVX2 0.42).
+    split = lane_loop != FEATURE or groups == 1 or features > groups
     counts = [axis.count for axis in axes]
     sizes = (batch, groups if split else 1, features // groups if split else features, *counts)
     columns = sizes[lane_loop]
