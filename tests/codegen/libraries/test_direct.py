@@ -111,6 +111,35 @@ def test_groups(features: int) -> None:
     assert not check(text).endswith(".groups")
 
 
+@pytest.mark.parametrize(
+    ("features", "groups", "element_type", "window", "result"),
+    [
+        (4, 8, "f32", "size=3x3 pad=1_1x1_1", "9,11"),
+        (4, 4, "f32", "size=3x3 pad=1_1x1_1", "9,11"),
+        (2, 40, "f32", "size=3x3 pad=1_1x1_1", "9,11"),
+        (4, 12, "f32", "size=3x3 stride=2x2 pad=1_1x1_1", "5,6"),
+        (4, 12, "f32", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", "18,22"),
+        (4, 6, "f32", "size=3x3 pad=4_0x-1_9 rhs_dilate=2x1 rhs_reversal=1x0", "9,17"),
+        (2, 7, "f64", "size=3x3 pad=1_1x1_1", "9,11"),
+    ],
+)
+def test_lanes_pick_what_they_see_from_neighbours(
+    features: int, groups: int, element_type: str, window: str, result: str
+) -> None:
+    """Of a vector that has the input features of some groups; the last vectors overlap others."""
+    channels = features * groups
+    text = convolution(
+        f"2,9,11,{channels}",
+        f"3,3,{features},{channels}",
+        f"2,{result},{channels}",
+        window,
+        labels=PLANES,
+        groups=groups,
+        element_type=element_type,
+    )
+    assert check(text).endswith(".neighbours") == host_target().has_permute
+
+
 @pytest.mark.parametrize("groups", [16, 8, 12])
 def test_lanes_across_groups_of_one_feature(groups: int) -> None:
     kernel, result = f"3,3,2,{groups}", f"2,9,11,{groups}"

@@ -202,9 +202,14 @@ def axes_of_convolution(instruction: Instruction) -> tuple[WindowAxis, ...]:
 
 
 def plan_convolution(
-    instruction: Instruction, target: Target, axes: Sequence[WindowAxis] | None = None
+    instruction: Instruction,
+    target: Target,
+    axes: Sequence[WindowAxis] | None = None,
+    *,
+    crosses_groups: bool = False,
 ) -> ConvolutionPlan:
-    """The plan for all of its positions, or for those that `axes` have."""
+    """The plan for all of its positions, or for those that `axes` have. With `crosses_groups`, lanes may lie across
+    several groups though these have several features."""
     axes = axes_of_convolution(instruction) if axes is None else axes
     numbers: ConvolutionDimensionNumbers = instruction.attributes["dimension_numbers"]
     rhs, result = instruction.operands[1].shape, instruction.shape
@@ -215,7 +220,7 @@ def plan_convolution(
     lane_loop = FEATURE if has_features_in_lanes(instruction) else _loop_of(numbers, inner_dim(result))
     # To gather what lanes of several groups see takes longer than several short vectors (32 groups of 8: 0.22 of the
     # time with AVX-512; 32 of 4: 0.6, with AVX2 0.42).
-    split = lane_loop != FEATURE or groups == 1 or features > groups
+    split = lane_loop != FEATURE or groups == 1 or (features > groups and not crosses_groups)
     counts = [axis.count for axis in axes]
     sizes = (batch, groups if split else 1, features // groups if split else features, *counts)
     columns = sizes[lane_loop]
