@@ -327,8 +327,8 @@ class Array:
         """What holds rows of so many narrow elements, one in each lane, if that is integers in a register or two."""
         bits = step * memory_type(self.shape.type).bits
         word = next((type for type in (I16, I32, I64) if type.bits == bits), None)
-        register = REGISTER_BYTES if ix.k.module.has_permute else SHORT_REGISTER_BYTES
-        return word.with_lanes(ix.lanes) if word is not None and word.bytes * ix.lanes <= MOST_WORD_REGISTERS * register else None
+        most = MOST_WORD_REGISTERS * (REGISTER_BYTES if ix.k.module.has_permute else SHORT_REGISTER_BYTES)
+        return word.with_lanes(ix.lanes) if word is not None and word.bytes * ix.lanes <= most else None
 
     def _load_column(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
         """Picks a column out of whole rows, of which there are as many as lanes."""
