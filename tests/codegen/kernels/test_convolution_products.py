@@ -38,6 +38,11 @@ PRODUCTS = {
       k = f32[3,2,24,33] parameter(1)
       ROOT c = f32[3,25,38,33] convolution(x, k),
         window={size=3x2 pad=-3_-1x-2_4}, dim_labels=b01f_01io->b01f""",
+    "lines of two tiles": """
+      x = f32[2,9,27,64] parameter(0)
+      k = f32[3,3,64,72] parameter(1)
+      ROOT c = f32[2,9,27,72] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
     "reversed, with holes": """
       x = f32[3,20,21,36] parameter(0)
       k = f32[3,2,36,24] parameter(1)

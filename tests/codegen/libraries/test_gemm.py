@@ -23,7 +23,7 @@ from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, emit_gemm, emit_low, product_function
+from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, emit_gemm, emit_low, emit_windows, product_function
 from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES, DOTS_ROWS
 from xlapy.codegen.libraries.gemm_tile import Tile, column_of, preparing_tile_of, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType
@@ -598,6 +598,17 @@ def test_other_machines_get_their_instructions_and_no_spills(machine: str, name:
     assert not spills_of_tile(assembly, kind, column_of(shape))
     if name == "f32" and machine == "avx2":  # where most of a large product is computed, several steps at a turn
         assert not spills_of_tile(assembly, kind, preparing_tile_of(shape))
+
+
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_tiles_of_lines_have_as_many_rows_as_registers_have_room_for(name: str) -> None:
+    target = reference_target("avx512")
+    kind = GEMM_TYPES[name].on(target)
+    shape = tile_shape(kind, target).of_lines
+    assert shape.rows > tile_shape(kind, target).rows
+    assembly = emit_assembly(emit_windows(kind, target).text(), target)
+    assert not spills_of_tile(assembly, kind, Tile(shape.rows, shape.vectors))
+    assert not spills_of_tile(assembly, kind, Tile(shape.rows, shape.vectors, copies=True))
 
 
 @pytest.mark.parametrize(("name", "instruction"), [("amx_u8", "tdpbuud"), ("amx_bf16", "tdpbf16ps")])

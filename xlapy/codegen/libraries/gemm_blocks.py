@@ -153,9 +153,14 @@ class GemmBlocks(GemmCuts):
             self._tiles_that_pack("broad_copying_tiles", self._broad)
 
     def _tiles_that_pack(self, name: str, shape: TileShape) -> None:
-        """Those that copy their strip of B, and a table to find them in; and the one that packs the next strip."""
+        """Those that copy their strip of B, and the one that packs the next strip."""
+        self._table_of_copying_tiles(name, shape)
+        emit_tile(self._module, self._target, self._kind, shape, preparing_tile_of(shape))
+
+    def _table_of_copying_tiles(self, name: str, shape: TileShape) -> None:
+        """Those that copy their strip of B, and a table to find them in: the whole one, and edges by vectors."""
         *copying_edges, copying = copying_tiles_of(shape)
-        for tile in (*copying_edges, copying, preparing_tile_of(shape)):
+        for tile in (*copying_edges, copying):
             emit_tile(self._module, self._target, self._kind, shape, tile)
         self._table(name, [tile.name(self._kind) for tile in (copying, *copying_edges)])
 
@@ -172,26 +177,24 @@ class GemmBlocks(GemmCuts):
     def _all_tiles(self) -> list[Tile]:
         return tiles_of(self._kind, self._shape)
 
-    def _table_of_tiles(self, name: str, tiles: Sequence[Tile]) -> None:
-        """Tiles, and a table to find them in: by edge or not, number of vectors, number of rows."""
-        names = {}
+    def _table_of_tiles(self, name: str, tiles: Sequence[Tile], shape: TileShape | None = None) -> None:
+        """Tiles, and a table to find them in: by edge or not, number of vectors, number of rows up to those of the
+        shape, which is the usual one if none is given."""
+        shape, names = shape or self._shape, {}
         for tile in tiles:
             if self._kind.unit:
                 emit_unit_tile(self._module, self._kind, self._prefix, tile, self._attributes)
             else:
-                emit_tile(self._module, self._target, self._kind, self._shape, tile)
-            names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
+                emit_tile(self._module, self._target, self._kind, shape, tile)
+            names[_tile_index(shape, tile, is_edge=tile.is_edge)] = tile.name(self._kind)
             if tile.is_edge:  # until there is one for whole strips
-                names[self._tile_index(False, tile.vectors, tile.rows)] = tile.name(self._kind)
-        self._table(name, [names.get(index) for index in range(2 * self._shape.most_vectors * self._shape.rows)])
+                names[_tile_index(shape, tile, is_edge=False)] = tile.name(self._kind)
+        self._table(name, [names.get(index) for index in range(2 * shape.most_vectors * shape.rows)])
 
     def _table(self, name: str, functions: Sequence[str | None]) -> None:
         name = f"{self._prefix}_{name}"
         entries = ", ".join(f"ptr @{function}" if function else "ptr null" for function in functions)
         self._module.define(name, f"@{name} = constant [{len(functions)} x ptr] [{entries}]")
-
-    def _tile_index(self, is_edge: bool, vectors: int, rows: int) -> int:
-        return (is_edge * self._shape.most_vectors + vectors - 1) * self._shape.rows + rows - 1
 
     @property
     def _copy_bytes(self) -> int:
@@ -443,7 +446,7 @@ class GemmBlocks(GemmCuts):
         arguments += [place, pitch, strip.columns, strip.accumulate]
         arguments += [tiles.goal, tiles.goal_row, tiles.later, tiles.later_step, strip.copy]
         assert len(arguments) == len(COPYING_PARAMETERS)
-        self._call_copying(k, tiles.vectors, tiles.is_edge, arguments, tiles.is_broad)
+        self._call_copying(k, tiles.vectors, tiles.is_edge, arguments, self._copying_tiles(k, tiles.is_broad))
         with k.if_(tiles.are_finished):
             self._finish_part(k, strip, place, pitch, row, height)
         below = k.gep(strip.sums, k.mul(tiles.sums_row, height))
@@ -588,14 +591,18 @@ class GemmBlocks(GemmCuts):
         return k.and_(is_alone, self._may_buffer(k, problem))
 
     def _call_copying(
-        self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value], is_broad: Value | None = None
+        self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value], table: Value
     ) -> None:
-        """The tile that copies its strip of B, the usual one unless it may be broad."""
+        """The tile of a table that copies its strip of B."""
         number = k.select(k.compare("ne", is_edge, 0), vectors, 0)
-        table = k.function_pointer(f"{self._prefix}_copying_tiles")
-        if is_broad is not None and self._broad is not None:
-            table = k.select(is_broad, k.function_pointer(f"{self._prefix}_broad_copying_tiles"), table)
         k.call(k.load(k.gep(table, number, PTR.bytes), PTR), arguments)
+
+    def _copying_tiles(self, k: KernelBuilder, is_broad: Value) -> Value:
+        """The table of the usual ones, or of those that are broad."""
+        table = k.function_pointer(f"{self._prefix}_copying_tiles")
+        if self._broad is None:
+            return table
+        return k.select(is_broad, k.function_pointer(f"{self._prefix}_broad_copying_tiles"), table)
 
     def blocks(self) -> None:
         """A range of blocks, those with the same rows next to each other, panel by panel."""
@@ -656,3 +663,7 @@ class GemmBlocks(GemmCuts):
         work = k.mul(k.mul(rows, columns), work_per_element(k, problem, problem["depth"]))
         blocks = k.function_pointer(f"{self._prefix}_blocks")
         k.call(parallel, [blocks, problem.place, count, self._grain(k, count, work)])
+
+
+def _tile_index(shape: TileShape, tile: Tile, *, is_edge: bool) -> int:
+    return (is_edge * shape.most_vectors + tile.vectors - 1) * shape.rows + tile.rows - 1

@@ -19,6 +19,7 @@ long, and most where the result has few features.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
@@ -33,7 +34,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import GemmRegions, Geometry, Region
-from xlapy.codegen.libraries.gemm_tile import COPYING_PARAMETERS, TILE_PARAMETERS
+from xlapy.codegen.libraries.gemm_tile import COPYING_PARAMETERS, TILE_PARAMETERS, TileShape, tiles_of
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy_runtime.records import Record, replaced
 
@@ -108,8 +109,27 @@ class GemmDirect(GemmRegions):
         """The functions that units of work call."""
         if not self._can_read_regions:
             return
+        self._high_tiles()
         self._copying_of_regions()
         self._units()
+
+    @property
+    def _line_rows(self) -> int:
+        """Of the highest tile for positions of a line."""
+        return self._shape.of_lines.rows
+
+    @property
+    def _has_high_tiles(self) -> bool:
+        """Whether those tiles are higher than products have them."""
+        return self._line_rows > self._shape.rows
+
+    def _high_tiles(self) -> None:
+        """Those that products have not, and those that copy strips of B."""
+        if not self._has_high_tiles:
+            return
+        shape, least = self._shape.of_lines, self._shape.rows + 1
+        self._table_of_tiles("high_tiles", [tile for tile in tiles_of(self._kind, shape) if tile.rows >= least], shape)
+        self._table_of_copying_tiles("high_copying_tiles", shape)
 
     # Whether, and in which units
 
@@ -177,7 +197,7 @@ class GemmDirect(GemmRegions):
         fitting = k.add(k.sdiv(k.smax(k.sub(lines, geometry.window_lines), 0), geometry.row_lines), 1)
         outer = k.mul(k.mul(number("row_count0"), number("row_count1")), position_groups)
         pairs = k.smax(k.sdiv(ceil_div(k, problem["n"], self._shape.columns), 2), 1)
-        large = k.sdiv(k.mul(k.mul(outer, rows), unit_positions), _TILES_BELOW * self._shape.rows)
+        large = k.sdiv(k.mul(k.mul(outer, rows), unit_positions), _TILES_BELOW * self._line_rows)
         fewer = k.smax(k.smin(large, _LEAST_UNITS), ceil_div(k, k.const(I64, _LEAST_UNITS), pairs))
         wanted = k.select(k.compare("ne", problem["copies"], 0), fewer, _LEAST_UNITS)
         even = k.smax(ceil_div(k, k.mul(outer, rows), wanted), _FEW_ROWS)
@@ -224,7 +244,7 @@ class GemmDirect(GemmRegions):
             self._can_read_b(k, problem),
             k.not_(self._is_packed_before(k, problem)),
             k.compare("eq", k.mul(geometry.rows_per_tile, geometry.runs_per_tile), 1),
-            k.compare("ge", positions, self._shape.rows * 3 // 2),  # so that the tile beside it is no low one
+            k.compare("ge", positions, self._line_rows * 3 // 2),  # so that the tile beside it is no low one
             k.compare("ge", self._most_positions(k, geometry), positions),
         ]
         return functools.reduce(k.and_, conditions)
@@ -403,24 +423,24 @@ class GemmDirect(GemmRegions):
         assert len(arguments) == len(COPYING_PARAMETERS)
         vectors = k.sdiv(k.add(strip.columns, self._shape.lanes - 1), self._shape.lanes)
         is_edge = k.zext(k.compare("lt", strip.columns, self._shape.columns), I64)
-        self._call_copying(k, vectors, is_edge, arguments)
-        return [k.const(I64, self._shape.rows)]
+        table = "high_copying_tiles" if self._has_high_tiles else "copying_tiles"
+        self._call_copying(k, vectors, is_edge, arguments, k.function_pointer(f"{self._prefix}_{table}"))
+        return [k.const(I64, self._line_rows)]
 
     def _row(self, k: KernelBuilder, unit: Unit, columns: Value, run: _Run, c: Value, start: Value) -> None:
         """The tiles of one row from position `start` on. Their heights differ by one at most: a tile of two rows takes
         as long as one of four (Zen 3, 56 positions of 64 features: 9 tiles of 6 rows and one of 2 take 1.04 of the time
         of 6 and 4 of 5)."""
         problem, geometry = unit.problem, unit.geometry
-        table = self._tiles_for(k, columns)
+        tile_of = self._tiles_for(k, columns)
         left = k.sub(unit.positions, start)
-        tiles = ceil_div(k, left, self._shape.rows)
+        tiles = ceil_div(k, left, self._line_rows)
         low = k.sdiv(left, k.smax(tiles, 1))
         higher = k.sub(left, k.mul(low, tiles))
         with k.loop(0, tiles, carry=[start]) as tile:
             (position,) = tile.values
             count = k.add(low, k.zext(k.compare("lt", tile.index, higher), I64))
             tile.next = [k.add(position, count)]
-            function = k.load(k.gep(table, k.sub(count, 1), 8), PTR)
             arguments = [
                 geometry.run_steps,
                 k.gep(run.a, k.mul(position, unit.region.position_bytes)),
@@ -432,12 +452,24 @@ class GemmDirect(GemmRegions):
             arguments += [place, pitch, run.b, k.const(I64, 0)]  # nothing for later
             arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run.next_bytes]
             assert len(arguments) == len(TILE_PARAMETERS)
-            k.call(function, arguments)
+            k.call(tile_of(count), arguments)
 
-    def _tiles_for(self, k: KernelBuilder, columns: Value) -> Value:
-        """The table of the functions for so many columns, by rows from one on."""
-        shape = self._shape
+    def _tiles_for(self, k: KernelBuilder, columns: Value) -> Callable[[Value], Value]:
+        """The function with so many columns, by its rows."""
+        usual = self._part_of_table(k, "tiles", self._shape, columns)
+        if not self._has_high_tiles:
+            return lambda rows: k.load(k.gep(usual, k.sub(rows, 1), 8), PTR)
+        high = self._part_of_table(k, "high_tiles", self._shape.of_lines, columns)
+
+        def function(rows: Value) -> Value:
+            table = k.select(k.compare("le", rows, self._shape.rows), usual, high)
+            return k.load(k.gep(table, k.sub(rows, 1), 8), PTR)
+
+        return function
+
+    def _part_of_table(self, k: KernelBuilder, name: str, shape: TileShape, columns: Value) -> Value:
+        """Those with so many columns, by rows from one on."""
         vectors = ceil_div(k, columns, shape.lanes)
         is_edge = k.zext(k.compare("lt", columns, shape.columns), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
-        return k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
+        return k.gep(k.function_pointer(f"{self._prefix}_{name}"), index, 8)

@@ -246,18 +246,17 @@ class GemmGradient(GemmPieces):
         """The tiles of one place of the window and a strip of B, of about the same height."""
         rows, columns = size
         features, positions = (self._window_number(k, problem, name) for name in ("step_count3", "row_count3"))
-        height = ceil_div(k, features, ceil_div(k, features, self._shape.rows))
+        height = ceil_div(k, features, ceil_div(k, features, self._line_rows))
         a_row, pitch = k.const(I64, self._element_bytes), problem["sums_row"]
         a_step = k.mul(geometry.position_pixels, geometry.pixel_bytes)
         a_run = k.mul(geometry.row_lines, k.mul(problem["pixels"], geometry.pixel_bytes))
-        table = self._tiles_for(k, columns)
+        tile_of = self._tiles_for(k, columns)
         with k.loop(0, features, height) as feature:
             count = k.smin(k.sub(features, feature.index), height)
-            function = k.load(k.gep(table, k.sub(count, 1), 8), PTR)
             c = k.gep(operands.c, k.mul(feature.index, pitch))
             arguments = [positions, k.gep(operands.a, k.mul(feature.index, a_row)), a_row, a_step]
             arguments += [operands.b, operands.b_step, c, pitch, columns, adds]
             arguments += [c, pitch, operands.b, k.const(I64, 0)]  # nothing for later
             arguments += [rows, a_run]
             assert len(arguments) == len(TILE_PARAMETERS)
-            k.call(function, arguments)
+            k.call(tile_of(count), arguments)

@@ -93,7 +93,7 @@ class GemmUnfolded(GemmDirect):
 
     def _makes_low_tiles(self, k: KernelBuilder, positions: Value) -> Value:
         """Whether tiles that end where a line does would wait for their own sums."""
-        tiles = ceil_div(k, positions, self._shape.rows)
+        tiles = ceil_div(k, positions, self._line_rows)
         return k.compare("le", ceil_div(k, positions, k.smax(tiles, 1)), _LOW_TILE)
 
     def _writes_less(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> Value:
