@@ -85,8 +85,9 @@ _PACKING_COLUMNS = 512
 _BROAD_STRIPS = 8
 """Of a B that broad tiles copy. The last one may have a single vector, which takes as long as two."""
 
-_PARTS_OF_NEAR_CACHE = 4
-"""Of the second-level cache, one of which B may fill beside A and C if the last cache is far."""
+_PARTS_OF_NEAR_CACHE = 32
+"""Of the second-level cache, one of which B may fill beside A and C if the last cache is far (3136 by 64, 576 steps:
+packed, it takes 0.91 of the time; 256 by 256 the same)."""
 
 _TILES_FROM_AFAR, _TILES_OF_LONG_FROM_AFAR = 16, 10
 _SHORT_BYTES = 4
