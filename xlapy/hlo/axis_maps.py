@@ -160,9 +160,9 @@ def _padded(view: _View, value: _View, pad: Instruction) -> _View:
         step = padding.interior + 1
         spread = np.full(max(0, (len(own) - 1) * step + 1), FILL)
         spread[::step] = own
-        low, high = max(padding.low, 0), max(padding.high, 0)
-        spread = spread[max(-padding.low, 0) : len(spread) - max(-padding.high, 0)]
-        found.append(np.pad(spread, (low, high), constant_values=FILL))
+        # What is cut off at one end may be more than the elements: then it is padding of the other end, too.
+        whole = np.pad(spread, (max(padding.low, 0), max(padding.high, 0)), constant_values=FILL)
+        found.append(whole[max(-padding.low, 0) : len(whole) - max(-padding.high, 0)])
         assert len(found[-1]) == size
     return replaced(view, fill=_same_fill(view.fill, value.fill), offsets=tuple(found))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import xlapy
@@ -74,6 +75,13 @@ def test_programs(kind: str) -> None:
     assert kind not in ("u8", "s16", "f32") or planned == [*PROGRAMS]
     module = together(texts)
     check_moves(module.to_text(), xlapy.compile(module))
+
+
+def test_more_is_cut_off_than_there_is() -> None:
+    """And so is padding of the other end, of which all is left then."""
+    text = """ENTRY e { x = u8[30,40,1] parameter(0) c = u8[] constant(3)
+        ROOT p = u8[30,38,2] pad(x, c), padding=0_0x0_-2x-2_3 }"""
+    np.testing.assert_array_equal(xlapy.compile(text)(np.ones((30, 40, 1), np.uint8)), np.full((30, 38, 2), 3))
 
 
 def test_what_lies_beside_a_border_is_picked_from_one_vector() -> None:
