@@ -437,3 +437,16 @@ ENTRY main {
     for which in (True, False):
         arguments = [read_only(np.array(value)) for value in (which, np.int32(7))]
         assert_same(run(*arguments), xlapy.evaluate(text, *arguments))
+
+
+def test_one_number_that_is_gathered_has_no_rows() -> None:
+    """A product with copies of a scalar, by places that have no numbers, did not compile."""
+    text = """HloModule copies
+ENTRY e {
+  x = s32[] parameter(0)  i = s32[64,96,0] parameter(1)  v = s32[1,64] parameter(2)
+  g = s32[64,96] gather(x, i), offset_dims={}, collapsed_slice_dims={}, start_index_map={}, index_vector_dim=2,
+    slice_sizes={}
+  ROOT d = s32[1,96] dot(v, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}"""
+    arguments = np.int32(3), np.zeros((64, 96, 0), np.int32), np.arange(64, dtype=np.int32)[None]
+    assert_same(xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments))

@@ -155,9 +155,9 @@ def _is_better_computed(matrix: Instruction, most_bytes: int) -> bool:
 
 def _takes_rows(gather: Instruction) -> bool:
     """Neighbours along the last dimension are so in what it takes them from, all of a row."""
-    if gather.opcode != "gather":
-        return False
     rows = gather.operands[0].shape
+    if gather.opcode != "gather" or not rows.rank:
+        return False
     is_whole = gather.attributes["slice_sizes"][-1] == rows.dims[-1]
     is_last = gather.shape.rank - 1 in gather.attributes["dimension_numbers"].offset_dims
     return is_whole and is_last and rows.dims[-1] * rows.type.bytes >= LEAST_ROW_BYTES
