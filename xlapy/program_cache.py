@@ -36,7 +36,7 @@ def compile_cached(
     machine = known_processor() or host().code_key
     chosen = _USUAL_KEY if options is USUAL_OPTIONS else f"{options.cache_key}\n{_identity_of_extensions(options)}"
     around_it = f"{machine}\n{chosen}\n".encode("utf-8", "surrogatepass")
-    full_key = digest_of_text(around_it, key.encode("utf-8", "surrogatepass"))
+    full_key = digest_of_text(around_it, key)
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     room = RoomForShared()

@@ -57,3 +57,12 @@ def test_what_stands_behind_them_has_its_place() -> None:
 def test_wrong_digits_are_told(digits) -> None:
     with pytest.raises(ParseError, match="even number of hexadecimal digits"):
         stablehlo.parse(PROGRAM.replace(DIGITS, digits, 1))
+
+
+@pytest.mark.parametrize("size", [(1 << 15) - 1, 1 << 15, (1 << 16) + 3])
+def test_every_digit_is_read(size) -> None:
+    values = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    constant = f'stablehlo.constant dense<"0x{values.tobytes().hex()}"> : tensor<{size}xui8>'
+    text = f"func.func @main() -> tensor<{size}xui8> {{\n  %0 = {constant}\n  return %0 : tensor<{size}xui8>\n}}"
+    array = stablehlo.parse(text).entry.root.attributes["literal"].array
+    assert np.array_equal(array, values) and not array.flags.writeable

@@ -32,8 +32,8 @@ def dense_literal(token: str, shape: Shape) -> Literal:
     """The literal that `dense<...>` means for `shape`. Raises ParseError when they do not fit."""
     if not shape.is_array or shape.dynamic:
         raise ParseError(f"a constant cannot have type {type_text(shape)}")
-    if token.startswith(HEX_OPENING) and token.endswith(HEX_CLOSING):  # which may be megabytes: they are copied once
-        return _from_bytes(_bytes_of(token[len(HEX_OPENING) : -len(HEX_CLOSING)]), shape)
+    if token.startswith(HEX_OPENING) and token.endswith(HEX_CLOSING):
+        return _from_bytes(_bytes_of(token, len(HEX_OPENING), len(token) - len(HEX_CLOSING)), shape)
     body = token[len("dense<") : -1].strip()
     if body.startswith('"'):
         return _from_bytes(_hex_bytes(body.strip('"')), shape)
@@ -53,20 +53,31 @@ def resource_literal(blob: str, shape: Shape) -> Literal:
     return _from_bytes(_hex_bytes(blob)[4:], shape)
 
 
-def _hex_bytes(digits: str) -> bytes:
+def _hex_bytes(digits: str) -> memoryview:
     if not digits.startswith("0x"):
         raise ParseError('expected hexadecimal digits, like "0x0000803F"')
-    return _bytes_of(digits[2:])
+    return _bytes_of(digits, 2, len(digits))
 
 
-def _bytes_of(digits: str) -> bytes:
+_PIECE = 1 << 16
+"""Digits that are read at a time: those of a constant may be megabytes, a copy of which is memory that the system has
+to bring first."""
+
+
+def _bytes_of(text: str, begin: int, end: int) -> memoryview:
+    """The bytes that part of a text has the hexadecimal digits of."""
+    found = memoryview(bytearray(max(end - begin, 0) // 2))
     try:
-        return binascii.unhexlify(digits)
+        for start in range(begin, end, _PIECE):
+            piece = binascii.unhexlify(text[start : min(start + _PIECE, end)])
+            first = (start - begin) // 2
+            found[first : first + len(piece)] = piece
     except ValueError:
         raise ParseError("expected an even number of hexadecimal digits") from None
+    return found.toreadonly()
 
 
-def _from_bytes(data: bytes, shape: Shape) -> Literal:
+def _from_bytes(data: memoryview, shape: Shape) -> Literal:
     """Elements from little-endian memory: all of them, or one for all. Booleans may be packed, eight to a byte."""
     element_type = shape.type
     if element_type.bits == 1 and len(data) != shape.size and len(data) == -(-shape.size // 8):
