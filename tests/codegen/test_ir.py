@@ -484,6 +484,15 @@ class TestMemory:
         ones = 0x0101010101010101
         assert y.tolist() == [ones + 5, 43, ones, 42 + 42 + 1]
 
+    def test_words_of_tables_are_wrapped_where_they_are_too_long(self) -> None:
+        given = [5, -(1 << 63), (1 << 63) - 1, 1 << 63, (1 << 64) + 7, True]
+        expected = [5, -(1 << 63), (1 << 63) - 1, -(1 << 63), 7, 1]
+        for numbers, wrapped in ((given, expected), (given[:3], expected[:3]), (given[5:], expected[5:])):
+            module = Module()
+            module.table(I64, numbers)
+            words = ", ".join(f"i64 {number}" for number in wrapped)
+            assert f" constant [{len(wrapped)} x i64] [{words}], align 64" in module.text()
+
     def test_tables(self) -> None:
         def write(k: KernelBuilder) -> None:
             table = k.table(F64, [1.5, 2.5, math.inf])

@@ -35,8 +35,7 @@ from xlapy.codegen.ir_types import (
     Operand,
     Scope,
     Value,
-    canonical,
-    scalar_literal,
+    scalar_literals,
 )
 from xlapy_runtime.errors import InternalError
 
@@ -173,7 +172,9 @@ class Module:
 
     def table(self, type: IRType, numbers: Sequence[Number]) -> str:
         """The name of a constant array of scalars, 64-byte aligned; equal arrays are one."""
-        elements = ", ".join(f"{type.text} {scalar_literal(type.kind, canonical(type, number))}" for number in numbers)
+        between = f", {type.text} "
+        spelled = between.join(scalar_literals(type, numbers))
+        elements = f"{type.text} {spelled}" if spelled else ""
         return self._table(f"[{len(numbers)} x {type.text}] [{elements}]")
 
     def vector(self, type: IRType, text: str) -> str:

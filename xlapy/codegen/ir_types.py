@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from xlapy_runtime.errors import InternalError
@@ -182,6 +183,19 @@ def scalar_literal(kind: str, number: Number) -> str:
     if kind in ("f32", "f64"):
         return f"0x{float_to_bits(number, 64) & 0xFFFFFFFFFFFFFFFF:016X}"
     return str(number)
+
+
+def scalar_literals(type: IRType, numbers: Sequence[Number]) -> Iterable[str]:
+    """LLVM's spelling of constant elements, each as the type holds it. Most are words of tables for libraries, which
+    hold integers as they are, unless one is too long."""
+    are_integers = type.kind == "i64" and {*map(_class_of, numbers)} == {int}
+    if are_integers and min(numbers) >= -_HALF_OF_WORDS and max(numbers) < _HALF_OF_WORDS:
+        return map(str, numbers)
+    return (scalar_literal(type.kind, canonical(type, number)) for number in numbers)
+
+
+_class_of = attrgetter("__class__")
+_HALF_OF_WORDS = 1 << 63
 
 
 def literal(type: IRType, number: Number) -> str:

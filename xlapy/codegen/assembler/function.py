@@ -66,7 +66,7 @@ class Function:
         calls = self._calls = _CALL.search(text) is not None
         self._free = list(reversed(KEPT if calls else (*LOST, _OTHER, _ONE, *KEPT)))
         self._used: set[Register] = set()
-        has_floats = _FLOATS.search(text) is not None
+        has_floats = ("float" in text or "double" in text) and _FLOATS.search(text) is not None
         # What is between calls takes no time.
         last = self._last = last_uses(body) if has_floats or not calls else {}
         self._vectors = Vectors(self._code, last, vector_bytes) if vector_bytes and has_floats else None
@@ -104,7 +104,10 @@ class Function:
         for number, (line, following) in enumerate(zip(self._body, [*self._body[1:], ""], strict=True)):
             self._next, self._number = following, number
             if line.startswith("  "):
-                ending = self._ending.get(number, ())
+                ending = self._ending.get(number)
+                if ending is None:
+                    self._instruction(line)
+                    continue
                 self._release(ending)
                 self._instruction(line)
                 for name in ending:
@@ -468,7 +471,9 @@ class Function:
     def _is_done_with(self, label: str) -> bool:
         """Whether a block behind this one may be given its values now, if it is gone to or not: they are not numbers,
         and nothing behind here reads what was there before."""
-        given = self._given.get(label, {})
+        given = self._given.get(label)
+        if given is None:
+            return True
         if not all(values[self._label].startswith("%") for values in given.values()):
             return False
         homes = [self._homes[name] for name in given]
@@ -554,7 +559,7 @@ def _given_to_blocks(body: Sequence[str]) -> dict[str, dict[str, dict[str, str]]
     for line in body:
         if not line.startswith("  "):
             label = line.removesuffix(":")
-        elif found := _PHI.match(line):
+        elif " = phi " in line and (found := _PHI.match(line)):
             given.setdefault(label, {})[found[1]] = {block: value for value, block in _SOURCE.findall(found[2])}
     return given
 

@@ -25,7 +25,9 @@ def last_uses(body: Sequence[str]) -> dict[str, int]:
         made, equals, rest = line.partition(" = ")
         if not equals:
             made, rest = "", line
-        is_kept = rest.startswith("icmp") or _KNOWN_DISTANCE.match(rest) is not None
+        is_kept = rest.startswith("icmp")
+        if rest.startswith("getelementptr"):
+            is_kept = _KNOWN_DISTANCE.match(rest) is not None
         for name in NAME.findall(rest):
             is_near = not is_kept and blocks.get(name) == block and last.get(name) != ELSEWHERE
             last[name] = number if is_near else ELSEWHERE
