@@ -25,6 +25,8 @@ class Memory(Arithmetic):
 
     def gep(self, pointer: Value, index: Operand, element_bytes: int = 1) -> Value:
         """`pointer` moved by `index` elements; a vector of indices gives a vector of pointers."""
+        if isinstance(index, int):  # most are numbers, of which there is nothing to take apart
+            return self._place_at(pointer, self.const(I64, index * element_bytes))
         index = self._as_index(index)
         if not self.joins_offsets:
             return self._new_place(pointer, index, element_bytes)
@@ -42,6 +44,9 @@ class Memory(Arithmetic):
             offset = self._offset(index, element_bytes)
         else:
             offset = self.mul(index, element_bytes)
+        return self._place_at(pointer, offset)
+
+    def _place_at(self, pointer: Value, offset: Value) -> Value:
         if offset.constant == 0 and offset.type.lanes == 1:
             return pointer
         if self.joins_offsets and offset.type.lanes == pointer.type.lanes == 1:

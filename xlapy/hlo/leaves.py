@@ -17,6 +17,8 @@ Leaf = tuple[Instruction, int]
 SAME_VALUE = frozenset({"opt-barrier", "add-dependency"})
 """Ops whose result is their first operand as it is: they only say what comes before what."""
 
+_MAY_RENAME = frozenset({"bitcast", "bitcast-convert", "reshape", "transpose"})
+
 _NAMES = SAME_VALUE | {"tuple", "get-tuple-element"}
 
 
@@ -96,6 +98,8 @@ def is_renaming(instruction: Instruction) -> bool:
     transpose that layouts undo.
 
     Not so a bitcast-convert of a scalar: it lives in a register, which has a type."""
+    if instruction.opcode not in _MAY_RENAME:
+        return False
     if instruction.opcode == "bitcast":
         return True
     if instruction.opcode == "transpose":
@@ -104,8 +108,6 @@ def is_renaming(instruction: Instruction) -> bool:
         types = (instruction.shape.type, instruction.operands[0].shape.type)
         if types[0] is not types[1] and (instruction.shape.is_scalar or any(t.bits < 8 for t in types)):
             return False
-    elif instruction.opcode != "reshape":
-        return False
     layouts = (instruction.shape.layout, instruction.operands[0].shape.layout)
     return all(layout is None or layout.is_row_major for layout in layouts)
 

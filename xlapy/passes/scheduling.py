@@ -66,11 +66,13 @@ def _order(computation: Computation) -> tuple[Instruction, ...]:
             return (*by_need(instruction, bytes_needed), *before.get(instruction, ()))
 
         thrifty = tuple(post_order((computation.root, *computation), needs))
-        least, peak = min((least, peak), (thrifty, peak_bytes(thrifty)), key=itemgetter(1))
+        if thrifty != plain:
+            least, peak = min((least, peak), (thrifty, peak_bytes(thrifty)), key=itemgetter(1))
     if peak < LEAST_RELEASED:
         return least
     early = release_early(least, bound, before)
-    return early if peak_bytes(early) <= peak - peak // LEAST_SHARE_RELEASED else least
+    holds_less = early != least and peak_bytes(early) <= peak - peak // LEAST_SHARE_RELEASED
+    return early if holds_less else least
 
 
 def _is_bound(instruction: Instruction) -> bool:

@@ -41,12 +41,13 @@ def peak_bytes(order: Sequence[Instruction]) -> int:
             last_use.update(dict.fromkeys(owners[operand], place))
     for result in owners[order[0].parent.root]:
         last_use.pop(result, None)
+    held = {instruction: held_bytes(instruction) for instruction in last_use}
     freed: list[int] = [0] * (len(order) + 1)
     for instruction, place in last_use.items():
-        freed[place] += held_bytes(instruction)
+        freed[place] += held[instruction]
     alive = peak = 0
     for place, instruction in enumerate(order):
-        alive += held_bytes(instruction) if instruction in last_use else 0
+        alive += held.get(instruction, 0)
         peak = max(peak, alive)
         alive -= freed[place]
     return peak
@@ -82,4 +83,6 @@ def memory_needs(order: Iterable[Instruction]) -> dict[Instruction, int]:
 def by_need(instruction: Instruction, needs: dict[Instruction, int]) -> list[Instruction]:
     """The operands, what takes much more memory to compute than to keep first."""
     operands = dict.fromkeys(instruction.operands)
+    if len(operands) < 2:
+        return list(operands)
     return sorted(operands, key=lambda operand: held_bytes(operand) - needs[operand])
