@@ -135,7 +135,7 @@ class Target(Record):
 
     def has(self, feature: str) -> bool:
         """Whether the instruction set extension (LLVM's name, "avx512bw") is there."""
-        return f"+{feature}" in self.features.split(",")
+        return f"+{feature}" in _words_of(self.features)
 
     @property
     def is_x86(self) -> bool:
@@ -170,6 +170,12 @@ class Target(Record):
     def target(self) -> Target:
         """Itself; see `Host.target`."""
         return self
+
+
+@functools.lru_cache(maxsize=64)
+def _words_of(features: str) -> frozenset[str]:
+    """The extensions in LLVM's list, each with its sign: some hundred, and a few are asked for again and again."""
+    return frozenset(features.split(","))
 
 
 @functools.cache
