@@ -384,6 +384,26 @@ def test_where_a_matrix_begins_does_not_change_a_bit(name: str, n: int, target: 
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["f32", "f64", "c64", "s32", "bf16"])
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_where_columns_begin_does_not_change_a_bit(name: str, m: int, target: str) -> None:
+    """At a line of the caches, or in the middle of one, all of them at the same place, and the last lines in part."""
+    n, pitch = 13, 1024
+    b = random_array(name, (n, pitch), 20)
+    for k in (pitch - 16, pitch - 19, 530, 70):
+        a, results = random_array(name, (m, k), 21), set()
+        for offset in (0, b.itemsize, 16, 64 - b.itemsize):
+            room = np.zeros(b.nbytes + 128, np.uint8)
+            start = -room.ctypes.data % 64 + offset
+            moved = room[start : start + b.nbytes].view(b.dtype).reshape(b.shape)
+            moved[...] = b
+            product = multiply(name, a, moved[:, :k].T, np.empty((m, n), RESULTS[name]), target=target)
+            results.add(product.tobytes())
+        assert_product(name, product, a, b[:, :k].T)
+        assert len(results) == 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("name", "pitch"), [("f32", 1024), ("f64", 512), ("c64", 512), ("s32", 1024)])
 def test_strips_that_other_tiles_pack_do_not_change_a_bit(name: str, pitch: int, target: str) -> None:
     """Rows of B a power of two apart, under blocks of many tiles; several strips and an edge, several chunks or one."""
