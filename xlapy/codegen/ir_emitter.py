@@ -193,12 +193,19 @@ class Emitter:
         type = value.type.with_lanes(lanes)
         if value.constant is not None:
             return self.const(type, value.constant)
-        first = self._pure(type, f"insertelement {type.text} poison, {value.type.text} {value.text}, i64 0", value)
+        first = self.in_first_lane(value, lanes)
         return self._pure(
             type,
             f"shufflevector {type.text} {first.text}, {type.text} poison, <{lanes} x i32> zeroinitializer",
             first,
         )
+
+    def in_first_lane(self, value: Value, lanes: int) -> Value:
+        """The scalar `value` in the first of `lanes` lanes, and anything in others: the register that it is in."""
+        type = value.type.with_lanes(lanes)
+        if value.constant is not None:
+            return self.const(type, value.constant)
+        return self._pure(type, f"insertelement {type.text} poison, {value.type.text} {value.text}, i64 0", value)
 
     # Instructions
 

@@ -124,6 +124,12 @@ class Target(Record):
         return self.is_avx512 and self.vector_bytes == 64
 
     @property
+    def has_range(self) -> bool:
+        """Whether one instruction finds the larger of two floats, or the smaller, and tells zeros apart, where kernels
+        use registers of 64 bytes."""
+        return self.has_permute and self.has("avx512dq")
+
+    @property
     def has_short_permute(self) -> bool:
         """Whether kernels use registers of 32 bytes, and each lane of one, of 32 bits, can be any lane of another."""
         return self.has("avx2") and self.vector_bytes == 32

@@ -1,4 +1,4 @@
-"""Extrema of columns, each lane one: NaN of either sign wins, and -0 is less than 0."""
+"""Extrema of columns, each lane one, and of rows: NaN of either sign wins, and -0 is less than 0."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import pytest
 
 import xlapy
 from xlapy import ops
+from xlapy.codegen.jit import emit_assembly
+from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
+from xlapy.codegen.target import reference_target
 
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2]
 SHAPES = [(5, 1), (1, 9), (37, 8), (6, 100), (3, 7, 257), (40, 1000), (9, 5000)]
@@ -47,7 +50,34 @@ def test_columns(opcode: str, dtype: Any) -> None:
     module = b.build(ops.Tuple(b, results))
     found, wanted = xlapy.compile(module)(*arrays), xlapy.evaluate(module, *arrays)
     for one, other in zip(found, wanted, strict=True):
-        one, other = (np.asarray(array).astype(np.float64) for array in (one, other))
-        np.testing.assert_array_equal(one, other)
-        numbers = ~np.isnan(other)
-        np.testing.assert_array_equal(np.signbit(one[numbers]), np.signbit(other[numbers]))
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+def test_rows(opcode: str, dtype: Any) -> None:
+    """Of what lies in memory, and of what is made first; rows of whole vectors, some lanes more, or less than one."""
+    fold = ops.Max if opcode == "maximum" else ops.Min
+    for length in (3, 7, 16, 31, 32, 64, 100, 257, 1030):
+        array = np.ascontiguousarray(special((length, 150), dtype).T)
+        b = xlapy.XlaBuilder(opcode)
+        p = ops.Parameter(b, 0, xlapy.Shape.of(array))
+        starts = [ops.Constant(b, np.asarray(start).astype(dtype)) for start in (np.inf, -np.inf, -0.0, np.nan)]
+        module = b.build(ops.Tuple(b, [ops.Reduce(x, start, fold, (1,)) for x in (p, p + p) for start in starts]))
+        for one, other in zip(xlapy.compile(module)(array), xlapy.evaluate(module, array), strict=True):
+            assert_same(one, other)
+
+
+def assert_same(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+    """NaNs and zeros of either sign at the same places."""
+    one, other = (np.asarray(array).astype(np.float64) for array in (found, expected))
+    np.testing.assert_array_equal(one, other)
+    numbers = ~np.isnan(other)
+    np.testing.assert_array_equal(np.signbit(one[numbers]), np.signbit(other[numbers]))
+
+
+@pytest.mark.parametrize(("target", "instruction"), [("avx512", "vrangep"), ("avx2", "vmaxp")])
+def test_one_instruction_tells_zeros_apart(target: str, instruction: str) -> None:
+    machine = reference_target(target)
+    text = FOLD_LIBRARIES["fold_rows_maximum_f32"].emit(machine).text()
+    assert instruction in emit_assembly(text, machine)

@@ -12,6 +12,7 @@ from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record
 
 _FRACTION_BITS = {"f32": 23, "f64": 52}
+_REGISTER_BITS = 512
 
 
 def finds_integers_sooner(type: IRType, target: Target) -> bool:
@@ -19,14 +20,35 @@ def finds_integers_sooner(type: IRType, target: Target) -> bool:
     return target.is_x86 and (type.bits == I32.bits or target.is_avx512)
 
 
-def has_extremes_of_numbers(target: Target) -> bool:
-    """Whether `extreme_of_numbers` is one instruction: for registers of 64 bytes."""
-    return target.has_permute and target.has("avx512dq")
-
-
 def extreme_of_numbers(k: KernelBuilder, one: Value, other: Value, *, is_maximum: bool) -> Value:
-    """Of two floats, where -0 is less than 0. Of a NaN and a number it is the number, which is not what a maximum is:
-    whoever uses it looks for NaNs in another way."""
+    """Of two floats, where -0 is less than 0, by one instruction (`has_range`); less than a register is filled up. Of a
+    NaN and a number it is the number, which is not what a maximum is: whoever uses it looks for NaNs in another way."""
+    lanes, whole = one.type.lanes, _REGISTER_BITS // one.type.bits
+    if lanes == whole:
+        return _extreme_of_registers(k, one, other, is_maximum=is_maximum)
+    pieces = [
+        _extreme_of_registers(
+            k, _register_from(k, one, first, whole), _register_from(k, other, first, whole), is_maximum=is_maximum
+        )
+        for first in range(0, lanes, whole)
+    ]
+    if lanes == 1:
+        return k.extract(pieces[0], 0)
+    while len(pieces) > 1:
+        both = range(2 * pieces[0].type.lanes)
+        pieces = [k.shuffle(low, high, both) for low, high in zip(pieces[::2], pieces[1::2], strict=True)]
+    return k.shuffle(pieces[0], None, range(lanes))
+
+
+def _register_from(k: KernelBuilder, value: Value, first: int, lanes: int) -> Value:
+    """A register of the lanes of `value` from one on, anything behind them."""
+    if value.type.lanes == 1:
+        return k.in_first_lane(value, lanes)
+    numbers = range(first, first + lanes)
+    return k.shuffle(value, None, [number if number < value.type.lanes else -1 for number in numbers])
+
+
+def _extreme_of_registers(k: KernelBuilder, one: Value, other: Value, *, is_maximum: bool) -> Value:
     name, mask = {32: ("ps", I16), 64: ("pd", I8)}[one.type.bits]
     rule = k.const(I32, _SIGN_OF_RESULT | int(is_maximum))
     arguments = [one, other, rule, one, k.const(mask, -1), k.const(I32, _USUAL_ROUNDING)]

@@ -5,16 +5,20 @@ Emulating that for each element takes five operations in a row. So the compariso
 element, and two marks are kept for all of them: the largest encoding without its sign, which is that of a NaN if there
 is one, and which signs occur, which tells zeros apart if the extremum is one.
 
+Some processors have an instruction that tells zeros apart: there only NaNs are looked for.
+
 Where the elements may be read a second time, a quick fold does without: one comparison for two elements tells whether
 any is a NaN. Only where that is so, or where the extremum is a zero, the elements are folded again, with both marks.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.ir import IRType, KernelBuilder, Value
+from xlapy.codegen.kernels.float_order import extreme_of_numbers
 from xlapy.codegen.registers import Element, from_parts, parts_of, register_type, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -156,8 +160,40 @@ class QuickExtremum(Extremum):
         return self._k.or_(only(a), only(b))
 
 
+class ExtremumOfNumbers(Extremum):
+    """The same by an instruction that tells zeros apart, so that only NaNs are looked for, one comparison for two
+    elements. Last in the state are lanes that are NaNs if any of them met one."""
+
+    def start(self, count: int, lanes: int) -> list[Element]:
+        return [*Folding.start(self, count, lanes), self._k.const(self._type.with_lanes(lanes), 0)]
+
+    def step(self, state: Sequence[Element], elements: Sequence[Element]) -> list[Element]:
+        k = self._k
+        *values, nans = state
+        folded = [self._extreme(element, value) for value, element in zip(values, elements, strict=False)]
+        for one, other in zip(elements[::2], [*elements[1::2], elements[-1]], strict=False):
+            nans = k.select(k.unordered(only(one), only(other)), math.nan, only(nans))
+        return [*folded, *values[len(folded) :], nans]
+
+    def finish(self, init: Element, state: Sequence[Element], rest: Sequence[Element]) -> Element:
+        k = self._k
+        total = _across_lanes(k, self._extreme, self._together(state[:-1], self._extreme))
+        total = only(self._extreme(rest[0], total))
+        has_nan = k.or_(k.any_lane(k.is_nan(only(state[-1]))), k.is_nan(only(rest[-1])))
+        return self.combine(init, k.select(has_nan, math.nan, total))
+
+    @property
+    def _type(self) -> IRType:
+        return register_type(self._combiner.shape.type)
+
+    def _extreme(self, a: Element, b: Element) -> Element:
+        return extreme_of_numbers(self._k, only(a), only(b), is_maximum=self._is_maximum)
+
+
 def folding(k: KernelBuilder, combiner: Instruction, identity: Element) -> Folding:
-    return (Extremum if _is_extremum_of_floats(combiner) else Folding)(k, combiner, identity)
+    if not _is_extremum_of_floats(combiner):
+        return Folding(k, combiner, identity)
+    return (ExtremumOfNumbers if k.module.has_range else Extremum)(k, combiner, identity)
 
 
 def quick_folding(k: KernelBuilder, combiner: Instruction, identity: Element, target: Target) -> QuickExtremum | None:

@@ -24,7 +24,6 @@ from xlapy.codegen.kernels.float_order import (
     FloatOrder,
     extreme_of_numbers,
     finds_integers_sooner,
-    has_extremes_of_numbers,
 )
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.window_axes import WindowAxis
@@ -145,7 +144,7 @@ def _is_worth_a_call(sliding: Sliding, results: int, vectors: int) -> bool:
 
 def _written_out(operation: str, positions: WindowAxis, target: Target) -> int:
     """Places in a row that the function is for. Extrema among integers are as much work as a loop over them."""
-    pays = operation == "add" or has_extremes_of_numbers(target)
+    pays = operation == "add" or target.has_range
     return positions.part.size if pays and positions.part.size in WIDTHS else ANY_WIDTH
 
 
@@ -248,7 +247,7 @@ class _Rows(SlidingLines):
         in_order = operation in ("maximum", "minimum") and finds_integers_sooner(self._vector.element, target)
         self._order = FloatOrder(k, self._vector.element, operation == "maximum") if in_order else None
         self._is_maximum = operation == "maximum"
-        self._finds_numbers = self._order is not None and has_extremes_of_numbers(target)
+        self._finds_numbers = self._order is not None and target.has_range
         self._initial = k.splat(self._float("init"), lanes)
         misplaced = k.and_(k.address(self._array("result")), self._vector_bytes - 1)
         self._streams = k.and_(k.compare("ne", self["streams"], 0), k.compare("eq", misplaced, 0))
