@@ -377,7 +377,8 @@ class _DotsEmitter:
         before = k.and_(k.neg(k.address(k.parameters["b"])), CACHE_LINE - 1)
         broken = k.and_(before, width * kind.pair * kind.parts - 1)
         are_alike = k.compare("eq", k.or_(self._lines_apart(), broken), 0)
-        are_many = k.compare("ge", reals, _LEAST_LINES * len(self._rows) * self._raw.lanes)
+        least = _LEAST_LINES * (1 if len(self._rows) <= _FEW_ROWS else 2)  # there are more sums to turn
+        are_many = k.compare("ge", reals, least * self._raw.lanes)
         pays = k.and_(are_alike, are_many)
         return k.select(pays, k.udiv(before, width), 0)
 
