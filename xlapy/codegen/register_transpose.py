@@ -58,9 +58,9 @@ def columns_of_rows(k: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
     """The columns of a block whose rows are a piece or longer, a power of two of lanes; there are no fewer rows."""
     size = rows[0].type.lanes
     if size == row_piece(rows[0].type).lanes:
-        return _transposed_in_pieces(k, [_concatenated(k, rows[row::size]) for row in range(size)], size)
+        return _transposed_in_pieces(k, [concatenated(k, rows[row::size]) for row in range(size)], size)
     squares = [transposed(k, rows[first : first + size]) for first in range(0, len(rows), size)]
-    return [_concatenated(k, column) for column in zip(*squares, strict=True)]
+    return [concatenated(k, column) for column in zip(*squares, strict=True)]
 
 
 def rows_of_columns(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
@@ -93,7 +93,7 @@ def cut(count: int, type: IRType) -> list[range]:
     return parts
 
 
-def _concatenated(k: KernelBuilder, vectors: Sequence[Value]) -> Value:
+def concatenated(k: KernelBuilder, vectors: Sequence[Value]) -> Value:
     """One vector of a power of two of them."""
     while len(vectors) > 1:
         lanes = range(2 * vectors[0].type.lanes)

@@ -8,6 +8,7 @@ What is added then turns the circle of all integers: for maxima NaNs of both sig
 from __future__ import annotations
 
 from xlapy.codegen.ir import I8, I16, I32, IRType, KernelBuilder, Value
+from xlapy.codegen.register_transpose import concatenated
 from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record
 
@@ -34,10 +35,7 @@ def extreme_of_numbers(k: KernelBuilder, one: Value, other: Value, *, is_maximum
     ]
     if lanes == 1:
         return k.extract(pieces[0], 0)
-    while len(pieces) > 1:
-        both = range(2 * pieces[0].type.lanes)
-        pieces = [k.shuffle(low, high, both) for low, high in zip(pieces[::2], pieces[1::2], strict=True)]
-    return k.shuffle(pieces[0], None, range(lanes))
+    return k.shuffle(concatenated(k, pieces), None, range(lanes))
 
 
 def _register_from(k: KernelBuilder, value: Value, first: int, lanes: int) -> Value:

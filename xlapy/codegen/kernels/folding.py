@@ -13,6 +13,7 @@ any is a NaN. Only where that is so, or where the extremum is a zero, the elemen
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable, Sequence
 
@@ -128,20 +129,35 @@ class Extremum(Folding):
         return self._k.and_(only(a), only(b)) if self._is_maximum else self._k.or_(only(a), only(b))
 
 
-class QuickExtremum(Extremum):
-    """The same for almost all elements: not where `is_doubtful` holds. Last in the state is whether there was a NaN."""
+class _ExtremumByPairs(Extremum, abc.ABC):
+    """One mark is kept, last in the state: whether there was a NaN, which a comparison tells of two elements."""
 
     def start(self, count: int, lanes: int) -> list[Element]:
-        return [*Folding.start(self, count, lanes), self._k.const(self._bits.with_lanes(lanes), 0)]
+        return [*Folding.start(self, count, lanes), self._k.const(self._mark.with_lanes(lanes), 0)]
 
     def step(self, state: Sequence[Element], elements: Sequence[Element]) -> list[Element]:
-        k = self._k
         *values, nans = state
         folded = [self._extreme(element, value) for value, element in zip(values, elements, strict=False)]
         for one, other in zip(elements[::2], [*elements[1::2], elements[-1]], strict=False):
-            has_nan = k.unordered(only(one), only(other))
-            nans = k.or_(only(nans), k.sext(has_nan, only(nans).type))
+            nans = self._marked(only(nans), self._k.unordered(only(one), only(other)))
         return [*folded, *values[len(folded) :], nans]
+
+    @property
+    @abc.abstractmethod
+    def _mark(self) -> IRType:
+        """Of one lane."""
+
+    @abc.abstractmethod
+    def _marked(self, nans: Value, has_nan: Value) -> Value:
+        """The marks, and those of the lanes that have a NaN now."""
+
+    def _extreme_of(self, state: Sequence[Element], rest: Sequence[Element]) -> Value:
+        total = _across_lanes(self._k, self._extreme, self._together(state[:-1], self._extreme))
+        return only(self._extreme(rest[0], total))
+
+
+class QuickExtremum(_ExtremumByPairs):
+    """The same for almost all elements: not where `is_doubtful` holds. Marks are ones."""
 
     def finish(self, init: Element, state: Sequence[Element], rest: Sequence[Element]) -> Element:
         return self.combine(init, self._extreme_of(state, rest))
@@ -152,39 +168,31 @@ class QuickExtremum(Extremum):
         nans = k.or_(only(_across_lanes(k, self._either, state[-1])), only(rest[-1]))
         return k.or_(k.compare("ne", nans, 0), k.compare("eq", self._extreme_of(state, rest), 0.0))
 
-    def _extreme_of(self, state: Sequence[Element], rest: Sequence[Element]) -> Value:
-        total = _across_lanes(self._k, self._extreme, self._together(state[:-1], self._extreme))
-        return only(self._extreme(rest[0], total))
+    @property
+    def _mark(self) -> IRType:
+        return self._bits
+
+    def _marked(self, nans: Value, has_nan: Value) -> Value:
+        return self._k.or_(nans, self._k.sext(has_nan, nans.type))
 
     def _either(self, a: Element, b: Element) -> Element:
         return self._k.or_(only(a), only(b))
 
 
-class ExtremumOfNumbers(Extremum):
-    """The same by an instruction that tells zeros apart, so that only NaNs are looked for, one comparison for two
-    elements. Last in the state are lanes that are NaNs if any of them met one."""
-
-    def start(self, count: int, lanes: int) -> list[Element]:
-        return [*Folding.start(self, count, lanes), self._k.const(self._type.with_lanes(lanes), 0)]
-
-    def step(self, state: Sequence[Element], elements: Sequence[Element]) -> list[Element]:
-        k = self._k
-        *values, nans = state
-        folded = [self._extreme(element, value) for value, element in zip(values, elements, strict=False)]
-        for one, other in zip(elements[::2], [*elements[1::2], elements[-1]], strict=False):
-            nans = k.select(k.unordered(only(one), only(other)), math.nan, only(nans))
-        return [*folded, *values[len(folded) :], nans]
+class ExtremumOfNumbers(_ExtremumByPairs):
+    """The same by an instruction that tells zeros apart, so that only NaNs are looked for. Marks are NaNs."""
 
     def finish(self, init: Element, state: Sequence[Element], rest: Sequence[Element]) -> Element:
-        k = self._k
-        total = _across_lanes(k, self._extreme, self._together(state[:-1], self._extreme))
-        total = only(self._extreme(rest[0], total))
+        k, total = self._k, self._extreme_of(state, rest)
         has_nan = k.or_(k.any_lane(k.is_nan(only(state[-1]))), k.is_nan(only(rest[-1])))
         return self.combine(init, k.select(has_nan, math.nan, total))
 
     @property
-    def _type(self) -> IRType:
+    def _mark(self) -> IRType:
         return register_type(self._combiner.shape.type)
+
+    def _marked(self, nans: Value, has_nan: Value) -> Value:
+        return self._k.select(has_nan, math.nan, nans)
 
     def _extreme(self, a: Element, b: Element) -> Element:
         return extreme_of_numbers(self._k, only(a), only(b), is_maximum=self._is_maximum)

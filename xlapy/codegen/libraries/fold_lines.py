@@ -8,10 +8,12 @@ once, and registers are picked out of it and the line before. Memory is slower t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.register_transpose import concatenated
 from xlapy.codegen.registers import Element, from_memory, memory_type, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
@@ -31,20 +33,24 @@ def pays_by_lines(k: KernelBuilder, arrays: Sequence[Array], length: Value) -> V
     """Whether rows of such a length begin in the middle of lines, at least some of them, and are so long that it
     counts."""
     width = memory_type(arrays[0].shape.type).bytes
-    places = k.mul(length, width)
-    for array in arrays:
-        places = k.or_(places, k.address(array.pointer))
-    is_off = k.compare("ne", k.and_(places, CACHE_LINE - 1), 0)
+    is_off = k.compare("ne", _within_line(k, k.mul(length, width), *_addresses(k, arrays)), 0)
     return k.and_(is_off, k.compare("ge", length, LEAST_BYTES // width))
 
 
 def pays_in_columns(k: KernelBuilder, arrays: Sequence[Array], columns: Value) -> Value:
     """Whether all rows of so many columns begin in the middle of lines, at the same place."""
-    width, addresses = memory_type(arrays[0].shape.type).bytes, k.const(I64, 0)
-    for array in arrays:
-        addresses = k.or_(addresses, k.address(array.pointer))
-    within = [k.and_(place, CACHE_LINE - 1) for place in (k.mul(columns, width), addresses)]
-    return k.and_(k.compare("eq", within[0], 0), k.compare("ne", within[1], 0))
+    row_bytes = k.mul(columns, memory_type(arrays[0].shape.type).bytes)
+    are_alike = k.compare("eq", _within_line(k, row_bytes), 0)
+    return k.and_(are_alike, k.compare("ne", _within_line(k, *_addresses(k, arrays)), 0))
+
+
+def _addresses(k: KernelBuilder, arrays: Sequence[Array]) -> list[Value]:
+    return [k.address(array.pointer) for array in arrays]
+
+
+def _within_line(k: KernelBuilder, *places: Value) -> Value:
+    """Zero if all places, or distances, are whole lines."""
+    return k.and_(reduce(k.or_, places), CACHE_LINE - 1)
 
 
 class LinesOfRow(Record):
@@ -86,10 +92,7 @@ class LinesOfRow(Record):
             here = self._line(k, place)
             found.append(k.picked_from([before, here], self.numbers))
             before = here
-        while len(found) > 1:
-            both = range(2 * found[0].type.lanes)
-            found = [k.shuffle(low, high, both) for low, high in zip(found[::2], found[1::2], strict=True)]
-        return from_memory(k, found[0], self.row.shape.type), before
+        return from_memory(k, concatenated(k, found), self.row.shape.type), before
 
     def _line(self, k: KernelBuilder, place: Value) -> Value:
         type = memory_type(self.row.shape.type)
