@@ -142,7 +142,7 @@ def machine_limits(threads: int | None = None) -> Limits:
 @cache
 def _limits_of(cores: int) -> Limits:
     cache_on_disk = object_cache(environment())
-    key = f"{cores} of {host_target()!r}".encode()
+    key = f"{limits.LIMITS} for {cores} of {host_target()!r}".encode()
     found = cache_on_disk.get("limits", key)
     if found is not None:
         return Limits.from_dict(json.loads(found))

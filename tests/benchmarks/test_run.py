@@ -19,11 +19,11 @@ from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
 from benchmarks.workload import Case
 from benchmarks.workloads import find
 from tests.support.machine import measured_little
-from xlapy.report.limits import Limits, Pair
+from xlapy.report.limits import LIMITS, Limits, Pair
 
 pytest.importorskip("jax")
 
-ANY_LIMITS = Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)
+ANY_LIMITS = Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * len(LIMITS))
 
 
 def test_a_quick_run_measures_and_compares_both_engines(

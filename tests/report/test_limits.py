@@ -9,15 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from xlapy.codegen.ir import F32, F64, IRType
 from xlapy.codegen.target import host_target
 from xlapy.report.limits import (
     ALIGNMENT,
+    FED_STEPS,
+    FED_VECTORS,
     PIECES,
     STREAMS,
     Bound,
     Limits,
     Pair,
     Probe,
+    _aligned,
     _Kernels,
     _movement,
     _Team,
@@ -30,6 +34,8 @@ LIMITS = Limits(
     cache_bytes=1000,
     f32=Pair(50.0, 100.0),
     f64=Pair(25.0, 50.0),
+    fed_f32=Pair(45.0, 90.0),
+    fed_f64=Pair(22.0, 44.0),
     read=Pair(10.0, 20.0),
     copy=Pair(8.0, 16.0),
     triad=Pair(9.0, 18.0),
@@ -93,14 +99,15 @@ def test_a_core_runs_once_at_least() -> None:
 @pytest.mark.parametrize("limit", LIMIT_NAMES)
 def test_a_probe_says_the_rate_of_the_fastest_way_to_a_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rates are given: what they are on a machine under load, nobody knows."""
+    computes = limit.endswith(("f32", "f64"))
     rates = {"multiply": 8.0, "plain": 2.0, "ahead": 4.0}
 
     def ways(probe: Probe, name: str) -> list[GivenRate]:
         assert name == limit
-        return [GivenRate(rates[way]) for way in (("multiply",) if name in ("f32", "f64") else ("plain", "ahead"))]
+        return [GivenRate(rates[way]) for way in (("multiply",) if computes else ("plain", "ahead"))]
 
     monkeypatch.setattr(Probe, "_works", ways)
-    expected = 8.0 if limit in ("f32", "f64") else 4.0
+    expected = 8.0 if computes else 4.0
     with closing(Probe(1)) as probe:
         assert probe.best(limit) == expected
         assert probe.seconds(Bound(limit, 100.0), 0.01) == pytest.approx(100.0 / expected)
@@ -125,6 +132,22 @@ def test_a_probe_counts_what_its_kernels_do() -> None:
         read, copy, triad = (_movement(kernels, one, limit, kernels.ways(limit)[0]) for limit in STREAMS)
         assert (copy.amount, triad.amount) == (2 * read.amount, 3 * read.amount)
         assert _movement(kernels, two, "read", "read").amount == pytest.approx(read.amount, rel=0.01)
+
+
+@pytest.mark.parametrize("type", [F32, F64], ids=str)
+def test_fed_multiply_adds_are_those_of_a_product(type: IRType) -> None:
+    """A tile of so many rows of a left side, stored by columns, times a panel; each round adds the same again."""
+    kernels, dtype = _Kernels(host_target()), np.dtype(f"f{type.bytes}")
+    rows, columns, rounds = kernels.fed_rows, FED_VECTORS * kernels.lanes[type], 3
+    left, right = ((np.arange(FED_STEPS * size) % 7).reshape(FED_STEPS, size).astype(dtype) for size in (rows, columns))
+    total = np.empty((rows, columns), dtype)
+    kernels[f"fed_multiply_add.{type.kind}"](*(array.ctypes.data for array in (total, left, right)), rounds)
+    assert (total == rounds * (left.T @ right)).all()
+
+
+def test_factors_that_are_fed_lie_within_lines() -> None:
+    for size in (1, 24, 4097):
+        assert (_aligned(size, F64).ctypes.data % ALIGNMENT, len(_aligned(size, F64))) == (0, size)
 
 
 @pytest.mark.parametrize("way", ["read_apart", "read_apart.ahead"])

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from itertools import product
 from operator import methodcaller
 from typing import Any
 
@@ -34,7 +35,11 @@ REPETITIONS = 30
 ROUND_SECONDS = 0.004
 """Many short rounds: on a busy machine some fall between two turns of other processes."""
 
-LIMITS = ("f32", "f64", "read", "copy", "triad")
+LIMITS = ("f32", "f64", "fed_f32", "fed_f64", "read", "copy", "triad")
+FED_STEPS = 128
+"""Steps whose factors the nearest cache holds, on any machine."""
+
+FED_VECTORS = 2
 PIECES = 4
 """Some processors read memory faster in so many pieces side by side than from end to end."""
 
@@ -52,6 +57,7 @@ _MEMORY_FLOOR_BYTES = 64 << 20
 _MEMORY_CEILING_BYTES = 512 << 20
 
 _Kernel = Callable[..., None]
+_FLOATS = {type.kind: type for type in (F32, F64)}
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,17 @@ class Bound:
 
 @dataclass(frozen=True)
 class Limits:
-    """Operations and bytes per second, of one core and of all that may be used together."""
+    """Operations and bytes per second, of one core and of all that may be used together.
+
+    `f32` and `f64` are multiply-adds on registers. Fed ones load their factors from the nearest cache, as products do:
+    no fewer per cycle, but a processor that is held to a certain power lowers its clock where vectors are loaded."""
 
     cores: int
     cache_bytes: int  # of the last level: what fits is not limited by memory
     f32: Pair
     f64: Pair
+    fed_f32: Pair
+    fed_f64: Pair
     read: Pair
     copy: Pair
     triad: Pair
@@ -89,13 +100,13 @@ class Limits:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Limits:
         """The limits that `as_dict` wrote down."""
-        pairs = {name: Pair(**values[name]) for name in ("f32", "f64", "read", "copy", "triad")}
+        pairs = {name: Pair(**values[name]) for name in LIMITS}
         return Limits(cores=values["cores"], cache_bytes=values["cache_bytes"], **pairs)
 
     def alone(self) -> Limits:
         """Those of a program that keeps to one core."""
-        f32, f64, *rates = (Pair(pair.one, pair.one) for pair in (self.f32, self.f64, self.read, self.copy, self.triad))
-        return Limits(1, self.cache_bytes, f32, f64, *rates)
+        pairs: dict[str, Pair] = {name: getattr(self, name) for name in LIMITS}
+        return Limits(1, self.cache_bytes, **{name: Pair(pair.one, pair.one) for name, pair in pairs.items()})
 
     def bound(self, operations: float, read: int, written: int, *, double: bool) -> Bound | None:
         """What a program that does so much is limited by most, with its data in memory or in cache; None by nothing.
@@ -170,8 +181,10 @@ class Probe:
 
     def _works(self, limit: str) -> list[_Work]:
         """The ways to reach a limit."""
-        if limit in ("f32", "f64"):
-            return [_multiply_adds(self._kernels, self._team, F32 if limit == "f32" else F64)]
+        kind, _, type = limit.rpartition("_")
+        if type in _FLOATS:
+            work = _fed_multiply_adds if kind == "fed" else _multiply_adds
+            return [work(self._kernels, self._team, _FLOATS[type])]
         return [_movement(self._kernels, self._team, limit, way) for way in self._kernels.ways(limit)]
 
 
@@ -183,10 +196,15 @@ class _Kernels:
         self.lanes = {type: target.lanes(type.bits) for type in (F32, F64)}
         module = Module.of(target)
         attributes = f"nounwind {target.function_attributes}".strip()
-        names = ["multiply_add.f32", "multiply_add.f64"]
+        self.fed_rows = 12 if target.vector_registers == 32 else 6
+        names = []
         for type in (F32, F64):
+            vector = type.with_lanes(self.lanes[type])
             with _kernel(module, f"multiply_add.{type.kind}", attributes) as k:
-                _write_multiply_adds(k, type.with_lanes(self.lanes[type]))
+                _write_multiply_adds(k, vector)
+            with _kernel(module, f"fed_multiply_add.{type.kind}", attributes) as k:
+                _write_fed_multiply_adds(k, vector, self.fed_rows)
+            names += [f"multiply_add.{type.kind}", f"fed_multiply_add.{type.kind}"]
         vector = F32.with_lanes(self.lanes[F32])
         writers: dict[str, _Writer] = {
             "read": _write_read,
@@ -230,6 +248,28 @@ def _write_multiply_adds(k: KernelBuilder, vector: IRType) -> None:
         loop.next = [k.fma(value, factor, addend) for value in loop.values]
     for chain, value in enumerate(loop.results):
         k.store(k.gep(p["target"], chain * vector.lanes, vector.bytes), value)
+
+
+def _write_fed_multiply_adds(k: KernelBuilder, vector: IRType, rows: int) -> None:
+    """A tile of a product, over and over: so many rows of single factors times the vectors of each step."""
+    p = k.parameters
+    size = vector.lanes * vector.bytes
+    with k.loop(0, p["length"], carry=[k.const(vector, 0)] * (rows * FED_VECTORS)) as again:
+        with k.loop(0, FED_STEPS, carry=again.values) as step:
+            left, right = (
+                k.gep(p["first"], step.index, rows * vector.bytes),
+                k.gep(p["second"], step.index, FED_VECTORS * size),
+            )
+            vectors = [k.load(k.gep(right, number, size), vector) for number in range(FED_VECTORS)]
+            factors = [
+                k.splat(k.load(k.gep(left, row, vector.bytes), vector.element), vector.lanes) for row in range(rows)
+            ]
+            step.next = [
+                k.fma(*operands, total) for operands, total in zip(product(factors, vectors), step.values, strict=True)
+            ]
+        again.next = step.results
+    for number, value in enumerate(again.results):
+        k.store(k.gep(p["target"], number * vector.lanes, vector.bytes), value)
 
 
 def _ways(name: str) -> list[str]:
@@ -398,6 +438,28 @@ def _multiply_adds(kernels: _Kernels, team: _Team, type: IRType) -> _Work:
     while team.seconds(task) < ROUND_SECONDS:
         rounds *= 2
     return _Work(team, task, 2.0 * CHAINS * lanes * rounds * team.size)
+
+
+def _fed_multiply_adds(kernels: _Kernels, team: _Team, type: IRType) -> _Work:
+    """Operations whose factors come from the nearest cache."""
+    kernel, lanes, rows = kernels[f"fed_multiply_add.{type.kind}"], kernels.lanes[type], kernels.fed_rows
+    columns = FED_VECTORS * lanes
+    sides = [[_aligned(size * FED_STEPS, type) for size in (rows * columns, rows, columns)] for _ in range(team.size)]
+    rounds = 8
+
+    def task(member: int) -> None:
+        kernel(*(side.ctypes.data for side in sides[member]), rounds)
+
+    while team.seconds(task) < ROUND_SECONDS:
+        rounds *= 2
+    return _Work(team, task, 2.0 * rows * columns * FED_STEPS * rounds * team.size)
+
+
+def _aligned(size: int, type: IRType) -> np.ndarray:
+    """So many small numbers, of which no vector crosses a line."""
+    dtype = np.dtype(np.float32 if type is F32 else np.float64)
+    array = np.full(size + ALIGNMENT // dtype.itemsize, 0.5, dtype)
+    return array[-array.ctypes.data % ALIGNMENT // dtype.itemsize :][:size]
 
 
 def _movement(kernels: _Kernels, team: _Team, limit: str, way: str) -> _Work:
