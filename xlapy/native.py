@@ -18,8 +18,7 @@ from xlapy.options import Environment, cache_settings, environment
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
 from xlapy_runtime.calling import (
-    CALL_NUMBER_SYMBOL,
-    CALL_SYMBOL,
+    WRAPPER_SYMBOLS,
     CallWrapper,
     layout_identity,
     load_wrapper,
@@ -184,7 +183,7 @@ def _shared_code_of(libraries: tuple[str, ...]) -> Joint | None:
         names += [needed for needed in library_code(name, host()).needs if needed not in names]
     needed = [(name, library_code(name, host())) for name in names]
     codes = [(name, code.trim, as_image(code.objects), code.exports) for name, code in needed]
-    codes.append((_OF_CALLS, "", as_image([wrapper]), (CALL_SYMBOL, CALL_NUMBER_SYMBOL)))
+    codes.append((_OF_CALLS, "", as_image([wrapper]), WRAPPER_SYMBOLS))
     members = [
         Member(name, trim, _exporting(parts(image), exports))
         for name, trim, image, exports in codes

@@ -25,9 +25,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xlapy_runtime import result_memory
+from xlapy_runtime import result_blocks, result_memory, trimming
 from xlapy_runtime.alignment import LINE_WORDS, aligned_words, data_address
-from xlapy_runtime.capsules import capsule_address
+from xlapy_runtime.capsules import capsule_address, keep_for_good
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.late import late
 from xlapy_runtime.linking import LinkedCode, link, symbol_address
@@ -219,7 +219,7 @@ class ParameterRecord(ctypes.Structure):
 
 class ResultRecord(ctypes.Structure):
     """How the wrapper makes a result: of the argument `donor` unless that is negative, by calling `allocator` if there
-    is one, else as a new numpy array."""
+    is one, else as a new numpy array, in a block of the class `home` if that is given."""
 
     _fields_ = (
         ("dtype", ctypes.c_void_p),
@@ -227,6 +227,7 @@ class ResultRecord(ctypes.Structure):
         ("dims", ctypes.c_void_p),
         ("allocator", ctypes.c_void_p),
         ("donor", ctypes.c_int64),
+        ("home", ctypes.c_void_p),
     )
 
 
@@ -330,7 +331,8 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
         dims_address += len(spec.dims) * _WORD_BYTES
     for number, (spec, allocator) in enumerate(zip(results, allocators, strict=True)):
         donor = entry.donations.get(number, -1)
-        words += (id(spec.dtype), len(spec.dims), dims_address, id(allocator) if allocator else 0, donor)
+        home = result_blocks.home_address(spec.nbytes)
+        words += (id(spec.dtype), len(spec.dims), dims_address, id(allocator) if allocator else 0, donor, home)
         dims_address += len(spec.dims) * _WORD_BYTES
     array[:] = words + dims
     array.owned = (entry, general, failed, context_address, allocators)
@@ -374,9 +376,12 @@ class CallWrapper:
 
     def __init__(self, code: LinkedCode) -> None:
         self._code = code
+        result_blocks.install(code.address)
+        trimming.add_native(code.address(result_blocks.TRIM_SYMBOL))
+        keep_for_good(code)  # arrays that own a block call it when they end
         self._definition = _MethodDefinition(b"__call__", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
         # A builtin reads its definition when it is destroyed. When Python ends, that may be after everything else.
-        _keep_for_good(self._definition)
+        keep_for_good(self._definition)
 
     @functools.cached_property
     def next_call_number(self) -> Callable[[int], int]:
@@ -391,7 +396,6 @@ class CallWrapper:
 
 
 _NUMBERING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-_keep_for_good = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
 _new_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
@@ -399,6 +403,9 @@ _new_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_ob
 
 CALL_SYMBOL = "xlapy_call"
 CALL_NUMBER_SYMBOL = "xlapy_next_call_number"
+WRAPPER_SYMBOLS = (CALL_SYMBOL, CALL_NUMBER_SYMBOL, result_blocks.TRIM_SYMBOL, *result_blocks.HANDLER_SYMBOLS)
+"""What the wrapper exports."""
+
 NEW_ARRAY_SYMBOL = "xlapy_numpy_new_from_descriptor"
 ARRAY_TYPE_SYMBOL = "xlapy_numpy_array_type"
 BLOCK_BYTES_SYMBOL = "xlapy_result_block_type"
@@ -407,6 +414,8 @@ PYTHON_SYMBOLS = (
     "PyEval_SaveThread",
     "PyLong_AsVoidPtr",
     "PyLong_FromLongLong",
+    "PyMem_RawFree",
+    "PyMem_RawMalloc",
     "PyObject_Vectorcall",
     "PyTuple_New",
     "PyTuple_SetItem",
@@ -425,7 +434,7 @@ def load_wrapper(object_code: bytes, *, is_checked: bool = False) -> CallWrapper
         return None
     wrapper = _wrappers.get(object_code)
     if wrapper is None:
-        code = link([object_code], wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
+        code = link([object_code], wrapper_imports(), WRAPPER_SYMBOLS)
         wrapper = _wrappers.setdefault(object_code, CallWrapper(code))
     return wrapper
 
@@ -438,6 +447,7 @@ def wrapper_imports() -> Mapping[str, int]:
     imports[NEW_ARRAY_SYMBOL] = api[NumpyApi.NEW_FROM_DESCRIPTOR]
     imports[ARRAY_TYPE_SYMBOL] = api[NumpyApi.ARRAY_TYPE]
     imports[BLOCK_BYTES_SYMBOL] = id(result_memory.BlockBytes)
+    imports[result_blocks.POOL_SYMBOL] = result_blocks.POOL_ADDRESS
     return imports
 
 

@@ -8,6 +8,16 @@ _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetN
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+keep_for_good = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+"""Lets an object live as long as the process, for what may look at it after everything else has ended."""
+
+
+def new_capsule(address: int, name: bytes) -> object:
+    """A capsule of what is at the address, which must live as long; so must the name."""
+    return _new_capsule(address, name, None)
 
 
 def is_capsule(value: object) -> bool:

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Iterable
 from typing import Any
 
-from xlapy_runtime import calling, threads
+from xlapy_runtime import calling, result_blocks, threads
 from xlapy_runtime.buffers import CONTEXT_WORDS
 from xlapy_runtime.digests import blake2b
 from xlapy_runtime.late import late
@@ -21,8 +21,9 @@ _DIGEST_BYTES = 8
 def interface_of_calls() -> str:
     """Of programs, the call wrapper and the thread pool."""
     words = (calling.ContextWord, calling.WrapperWord, calling.Status)
-    records = (calling.ParameterRecord, calling.ResultRecord, calling.TableRecord, threads.PoolState)
-    names = (*threads.POOL_SYMBOLS, *calling.PYTHON_SYMBOLS, calling.CALL_SYMBOL, calling.CALL_NUMBER_SYMBOL)
+    blocks = (result_blocks.BlockHeader, result_blocks.BlockClass, result_blocks.BlockPool)
+    records = (calling.ParameterRecord, calling.ResultRecord, calling.TableRecord, *blocks, threads.PoolState)
+    names = (*threads.POOL_SYMBOLS, *calling.PYTHON_SYMBOLS, *calling.WRAPPER_SYMBOLS)
     return _digest([CONTEXT_WORDS, threads.MAX_THREADS, names, *map(_numbers, words), *map(_fields, records)])
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from xlapy_runtime.alignment import data_address
 from xlapy_runtime.calling import Array, NumpyApi, is_ready, numpy_api
 from xlapy_runtime.program import ArraySpec
+from xlapy_runtime.result_blocks import HANDLER_CAPSULE
 
 _NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
 """Those of numpy 1 and 2, whose arrays agree in the fields that the wrapper reads."""
@@ -30,7 +31,7 @@ class _ObjectFields(ctypes.Structure):
 
 
 class ArrayFields(ctypes.Structure):
-    """numpy's PyArrayObject, as far as the wrapper knows it."""
+    """numpy's PyArrayObject."""
 
     _fields_ = (
         ("object", _ObjectFields),
@@ -41,7 +42,17 @@ class ArrayFields(ctypes.Structure):
         ("base", ctypes.c_void_p),
         ("descriptor", ctypes.c_void_p),
         ("flags", ctypes.c_int),
+        ("weak_references", ctypes.c_void_p),
+        ("buffers", ctypes.c_void_p),
+        ("memory_handler", ctypes.c_void_p),
     )
+
+
+class ArrayFlags:
+    """Those of numpy that the wrapper sets."""
+
+    OWNS_DATA = 0x4
+    CONTIGUOUS_AND_WRITEABLE = 0x501
 
 
 class DtypeFields(ctypes.Structure):
@@ -78,7 +89,8 @@ def _is_known_numpy() -> bool:
     if api[NumpyApi.ARRAY_TYPE] != id(np.ndarray):
         return False
     version = _VERSION(api[NumpyApi.ABI_VERSION])()
-    return version in _NUMPY_ABI_VERSIONS and _makes_arrays(api[NumpyApi.NEW_FROM_DESCRIPTOR])
+    is_same_size = np.ndarray.__basicsize__ == ctypes.sizeof(ArrayFields)
+    return is_same_size and version in _NUMPY_ABI_VERSIONS and _makes_arrays(api[NumpyApi.NEW_FROM_DESCRIPTOR])
 
 
 _POINTER, _OBJECT = ctypes.c_void_p, ctypes.py_object
@@ -118,8 +130,17 @@ def _fields_agree(array: Array) -> bool:
         and fields.data == data_address(array)
         and fields.base == (None if array.base is None else id(array.base))
         and fields.descriptor == id(array.dtype)
+        and _names_handler(fields) == array.flags.owndata
         and _is_identity(DtypeFields.from_address(id(array.dtype)).identity, array.dtype)
     )
+
+
+def _names_handler(fields: ArrayFields) -> bool:
+    """Whether an array says who frees its memory, as those do that own it."""
+    return fields.memory_handler is not None and bool(_IS_CAPSULE(fields.memory_handler, HANDLER_CAPSULE))
+
+
+_IS_CAPSULE = ctypes.PYFUNCTYPE(ctypes.c_int, _POINTER, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 
 
 def _is_identity(identity: int, dtype: np.dtype[Any]) -> bool:

@@ -1,8 +1,8 @@
-"""Memory for large results, recycled.
+"""Memory for results, recycled.
 
 A fresh 64 MB array costs tens of milliseconds of page faults, ten times what a simple kernel needs to fill it. So large
 results live in blocks that return to a pool when numpy drops the last array that looks into them, and that start out
-on huge pages. Small results use numpy's own allocator, which recycles them itself.
+on huge pages. Small results are in the blocks of native calls (`result_blocks`), or where numpy puts them.
 
 Nobody needs to release anything: each array's base holds a block, and the base's end is the block's return. The
 pool takes no lock, because that end can come at any moment: in any thread, inside a garbage collection that
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import math
 import mmap
 import os
@@ -24,29 +23,30 @@ from typing import Any
 
 import numpy as np
 
+from xlapy_runtime import result_blocks
 from xlapy_runtime.errors import OutOfMemoryError
 from xlapy_runtime.records import Record
+from xlapy_runtime.size_classes import class_bytes, size_class
 
 LARGE_BYTES = 32 * 1024
-"""Results from this size on are pooled. Below, numpy's allocator mostly reuses pages itself and is quicker to ask."""
+"""Results from this size on are pooled. Others are quicker to make where native calls do it, or numpy."""
 
 WORTH_A_CALL_BYTES = 1024 * 1024
 """Native code that makes its results itself asks for pooled memory where they are so large together: to ask is to call
-Python. Less than that numpy's allocator reuses, too; more it gives back to the system each time."""
+Python."""
 
 _HUGE_PAGE_BYTES = 2 * 1024 * 1024
 _DEFAULT_LIMIT_BYTES = 1 << 30
 _IDLE_SECONDS = 30.0
 """A block that nobody wanted for this long goes back to the system, at the pool's next occasion."""
 
-_CLASSES_PER_DOUBLING = 4
 _CLASS_COUNT = 68
 """Size classes reach from LARGE_BYTES to 2**17 times that; larger blocks are not recycled."""
 
 
 class ResultMemoryStatistics(Record):
-    """How many blocks and bytes wait in the pool now; of all large results since the process began, how many were
-    `recycled` from it, and how many got `fresh` memory from the system."""
+    """How many blocks and bytes wait for results now; of all results since the process began, how many were `recycled`
+    from such blocks, and how many got `fresh` memory from the system."""
 
     idle_blocks: int
     idle_bytes: int
@@ -184,19 +184,12 @@ def owns_block(array: np.ndarray[Any, Any]) -> bool:
     return isinstance(array.base, BlockBytes) and array.base.nbytes == array.nbytes
 
 
-@functools.lru_cache(maxsize=1024)
 def _size_class(byte_count: int) -> int:
-    """The smallest class whose blocks hold that many bytes."""
-    doublings = max(0, ((byte_count - 1) // LARGE_BYTES).bit_length() - 1)
-    step_bytes = (LARGE_BYTES << doublings) // _CLASSES_PER_DOUBLING
-    excess = max(0, byte_count - (LARGE_BYTES << doublings))
-    return doublings * _CLASSES_PER_DOUBLING + -(-excess // step_bytes)
+    return size_class(byte_count, LARGE_BYTES)
 
 
-@functools.lru_cache(maxsize=_CLASS_COUNT)
-def _class_bytes(size_class: int) -> int:
-    doublings, steps = divmod(size_class, _CLASSES_PER_DOUBLING)
-    return (LARGE_BYTES + steps * (LARGE_BYTES // _CLASSES_PER_DOUBLING)) << doublings
+def _class_bytes(number: int) -> int:
+    return class_bytes(number, LARGE_BYTES)
 
 
 def _anonymous_mapping(byte_count: int) -> mmap.mmap:
@@ -217,4 +210,14 @@ _process_pool = ResultMemory()
 
 allocate = _process_pool.allocate
 trim = _process_pool.trim
-statistics = _process_pool.statistics
+
+
+def statistics() -> ResultMemoryStatistics:
+    """What waits now, large and small, and how often it was of use."""
+    large, small = _process_pool.statistics(), result_blocks.POOL
+    return ResultMemoryStatistics(
+        idle_blocks=large.idle_blocks + small.idle_blocks,
+        idle_bytes=large.idle_bytes + small.idle_bytes,
+        recycled=large.recycled + small.recycled,
+        fresh=large.fresh + small.fresh,
+    )

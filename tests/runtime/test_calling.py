@@ -281,8 +281,18 @@ def test_large_results_come_from_the_pool(program: MakeProgram) -> None:
     assert result_memory.statistics().recycled == before.recycled + 1
 
 
+def test_memory_of_a_result_that_numpy_refuses_to_make_waits_for_the_next_one(program: MakeProgram) -> None:
+    deep = ArraySpec(np.dtype(np.uint8), (1,) * 65)
+    function = program("nothing", (), (VECTOR, deep)).function
+    for _ in range(3):
+        before = result_memory.statistics()
+        with pytest.raises(ValueError, match="dimension"):
+            function()
+    after = result_memory.statistics()
+    assert (after.idle_blocks, after.fresh) == (before.idle_blocks, before.fresh)
+
+
 def test_many_results_come_from_the_pool_if_they_are_large_together(program: MakeProgram) -> None:
-    """numpy's allocator would give so much memory back to the system each time."""
     one = ArraySpec(np.dtype(np.uint8), (result_memory.LARGE_BYTES,))
     many = (one,) * (result_memory.WORTH_A_CALL_BYTES // result_memory.LARGE_BYTES)
     small, *large = program("nothing", (), (VECTOR, *many)).function()

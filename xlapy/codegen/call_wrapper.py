@@ -12,7 +12,8 @@ either in the caller's hands or released.
 from __future__ import annotations
 
 from xlapy.codegen.call_wrapper_arguments import ARGUMENTS, DONATIONS
-from xlapy.codegen.call_wrapper_text import NEXT, STRUCTURES, each, each_result, item, load
+from xlapy.codegen.call_wrapper_blocks import BLOCKS
+from xlapy.codegen.call_wrapper_text import NEXT, STRUCTURES, each, each_result, item, load, store
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.stored_code import StoredCode, find_code, keep_code, wrapper_name
@@ -23,11 +24,13 @@ from xlapy_runtime.calling import (
     CALL_NUMBER_SYMBOL,
     CALL_SYMBOL,
     NEW_ARRAY_SYMBOL,
+    WRAPPER_SYMBOLS,
     ContextWord,
     WrapperWord,
 )
-from xlapy_runtime.object_layouts import is_layout_known
+from xlapy_runtime.object_layouts import ArrayFlags, is_layout_known
 from xlapy_runtime.prelinking import prelinked
+from xlapy_runtime.result_blocks import POOL_SYMBOL
 
 
 def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
@@ -39,7 +42,7 @@ def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
     found = find_code(name, target, cache)
     if found is None:
         made = [emit_object(call_wrapper_ir(), target, optimization="light")]
-        found = StoredCode(prelinked(made), (CALL_SYMBOL, CALL_NUMBER_SYMBOL))
+        found = StoredCode(prelinked(made), WRAPPER_SYMBOLS)
         if is_layout_known():
             keep_code(name, target, cache, found)
     (code,) = found.objects
@@ -48,7 +51,7 @@ def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
 
 def call_wrapper_ir() -> str:
     """The module's text."""
-    return "\n".join((_DECLARATIONS, _CONTEXTS, ARGUMENTS, DONATIONS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
+    return "\n".join((_DECLARATIONS, _CONTEXTS, ARGUMENTS, DONATIONS, BLOCKS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
 
 
 _DECLARATIONS = f"""
@@ -117,24 +120,60 @@ define private void @note_data(ptr %pointers, i64 %index, ptr %array) nounwind a
 """
 
 _RESULTS = f"""
-; A new array: from the result's own allocator for large ones, else from numpy, which takes over a reference to the
-; dtype.
+; A new array: from the result's own allocator for large ones, else one that owns a block.
 define private ptr @new_array(ptr %result) nounwind alwaysinline {{
   {load("allocator", "Result", "allocator", "%result")}
-  %is_plain = icmp eq ptr %allocator, null
-  br i1 %is_plain, label %plain, label %large
-plain:
+  %is_small = icmp eq ptr %allocator, null
+  br i1 %is_small, label %small, label %large
+small:
+  {load("home", "Result", "home", "%result")}
+  %is_empty = icmp eq ptr %home, null
+  br i1 %is_empty, label %without, label %take
+take:
+  %block = call ptr @take_block(ptr %home)
+  %has_no_block = icmp eq ptr %block, null
+  br i1 %has_no_block, label %without, label %with
+with:
+  %owner = call ptr @array_of_block(ptr %result, ptr %block)
+  ret ptr %owner
+without:
+  %array = call ptr @array_of_data(ptr %result, ptr null, i32 0)
+  ret ptr %array
+large:
+  %large_array = call ptr @PyObject_Vectorcall(ptr %allocator, ptr null, i64 0, ptr null)
+  ret ptr %large_array
+}}
+
+; A new array that lies in a block and owns it; null, and the block waits, after an error.
+define private ptr @array_of_block(ptr %result, ptr %block) nounwind alwaysinline {{
+  %data = call ptr @data_of_block(ptr %block)
+  %array = call ptr @array_of_data(ptr %result, ptr %data, i32 {ArrayFlags.CONTIGUOUS_AND_WRITEABLE})
+  %has_failed = icmp eq ptr %array, null
+  br i1 %has_failed, label %failed, label %made
+failed:
+  call void @leave_block(ptr %block)
+  ret ptr null
+made:
+  {load("flags", "Array", "flags", "%array")}
+  %own_flags = or i32 %flags, {ArrayFlags.OWNS_DATA}
+  store i32 %own_flags, ptr %flags_field
+  {load("handler", "BlockPool", "handler", f"@{POOL_SYMBOL}")}
+  call void @Py_IncRef(ptr %handler)
+  {store("%handler", "Array", "memory_handler", "%array")}
+  ret ptr %array
+}}
+
+; A new array of numpy's, whose data is here or, if that is null, where numpy chooses; numpy takes over a reference to
+; the dtype.
+define private ptr @array_of_data(ptr %result, ptr %data, i32 %flags) nounwind alwaysinline {{
   {load("dtype", "Result", "dtype", "%result")}
   call void @Py_IncRef(ptr %dtype)
   {load("rank", "Result", "rank", "%result")}
   %rank_i32 = trunc i64 %rank to i32
   {load("dims", "Result", "dims", "%result")}
   %array = call ptr @{NEW_ARRAY_SYMBOL}(ptr @{ARRAY_TYPE_SYMBOL}, ptr %dtype, i32 %rank_i32, ptr %dims,
-                                        ptr null, ptr null, i32 0, ptr null)
+                                        ptr null, ptr %data, i32 %flags, ptr null)
   ret ptr %array
-large:
-  %large_array = call ptr @PyObject_Vectorcall(ptr %allocator, ptr null, i64 0, ptr null)
-  ret ptr %large_array
 }}
 
 ; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from xlapy_runtime.calling import ParameterRecord, ResultRecord, TableRecord
 from xlapy_runtime.object_layouts import ArrayFields, DtypeFields
+from xlapy_runtime.result_blocks import BlockClass, BlockHeader, BlockPool
 
 _TYPES: Mapping[type, str] = {
     ctypes.c_void_p: "ptr",
@@ -29,14 +30,25 @@ _RECORDS = {
     "Parameter": _fields(ParameterRecord),
     "Result": _fields(ResultRecord),
     "Table": _fields(TableRecord),
+    "Block": _fields(BlockHeader),
+    "BlockClass": _fields(BlockClass),
+    "BlockPool": _fields(BlockPool),
 }
 
 
 def load(name: str, record: str, field: str, base: str, index: str = "0") -> str:
     """Loads `%name` from a field of the record at `base`, or of a later one in a table; `%name_field` is its place."""
-    fields = _RECORDS[record]
-    place = f"getelementptr %{record}, ptr {base}, i64 {index}, i32 {[*fields].index(field)}"
-    return f"%{name}_field = {place}\n  %{name} = load {fields[field]}, ptr %{name}_field"
+    return f"{place(name, record, field, base, index)}\n  %{name} = load {_RECORDS[record][field]}, ptr %{name}_field"
+
+
+def store(value: str, record: str, field: str, base: str) -> str:
+    """Stores a value to a field of the record at `base`, whose place is `%FIELD_field` then."""
+    return f"{place(field, record, field, base)}\n  store {_RECORDS[record][field]} {value}, ptr %{field}_field"
+
+
+def place(name: str, record: str, field: str, base: str, index: str = "0") -> str:
+    """Names the place of a field `%name_field`."""
+    return f"%{name}_field = getelementptr %{record}, ptr {base}, i64 {index}, i32 {[*_RECORDS[record]].index(field)}"
 
 
 def item(name: str, type: str, table: str, index: str) -> str:
