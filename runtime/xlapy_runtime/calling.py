@@ -301,7 +301,9 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     """The table of a program with everything it points to behind it, in one array: a `TableRecord`, a `ParameterRecord`
     for each parameter, a `ResultRecord` for each result, and the dimensions of all these."""
     parameters, results = entry.parameters, entry.results
-    allocators = _allocators(results)
+    allocators = [_allocator(spec) for spec in results]
+    homes = [result_blocks.home_address(spec.nbytes) for spec in results]
+    result_blocks.expect(homes)
     general, failed = callbacks.general, callbacks.failed
     parameters_place = _TABLE_WORDS
     results_place = parameters_place + len(parameters) * _PARAMETER_WORDS
@@ -329,9 +331,8 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     for spec in parameters:
         words += (id(spec.dtype), len(spec.dims), dims_address, spec.nbytes)
         dims_address += len(spec.dims) * _WORD_BYTES
-    for number, (spec, allocator) in enumerate(zip(results, allocators, strict=True)):
+    for number, (spec, allocator, home) in enumerate(zip(results, allocators, homes, strict=True)):
         donor = entry.donations.get(number, -1)
-        home = result_blocks.home_address(spec.nbytes)
         words += (id(spec.dtype), len(spec.dims), dims_address, id(allocator) if allocator else 0, donor, home)
         dims_address += len(spec.dims) * _WORD_BYTES
     array[:] = words + dims
@@ -345,16 +346,11 @@ _TABLE_WORDS, _PARAMETER_WORDS, _RESULT_WORDS = (
 )
 
 
-def _allocators(results: Sequence[ArraySpec]) -> list[Callable[[], Array] | None]:
-    """What makes each result, if it comes from the pool."""
-    if sum(spec.nbytes for spec in results) < result_memory.WORTH_A_CALL_BYTES:
-        return [None] * len(results)
-    return [
-        functools.partial(result_memory.allocate, spec.dims, spec.dtype)
-        if spec.nbytes >= result_memory.LARGE_BYTES
-        else None
-        for spec in results
-    ]
+def _allocator(spec: ArraySpec) -> Callable[[], Array] | None:
+    """What makes a result, if it is large."""
+    if spec.nbytes < result_blocks.HUGE_PAGE_BYTES:
+        return None
+    return functools.partial(result_memory.allocate, spec.dims, spec.dtype)
 
 
 class _MethodDefinition(ctypes.Structure):

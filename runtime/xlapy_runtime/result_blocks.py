@@ -1,4 +1,4 @@
-"""Memory for results of less than a megabyte, as native calls hand it out and take it back.
+"""Memory for results that fill no huge page, as native calls hand it out and take it back.
 
 numpy's allocator puts arrays 16 bytes behind a cache line, or anywhere: a vector of 64 bytes is then stored into two
 lines, which takes a kernel that does little else up to twice as long. So native code makes results in blocks of its own
@@ -12,16 +12,23 @@ it frees an array, and nothing of it is ever unloaded: arrays may outlive everyt
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from xlapy_runtime.capsules import keep_for_good, new_capsule
 from xlapy_runtime.size_classes import class_bytes, size_class
 
-MOST_BYTES = 1024 * 1024
-"""Of larger results, `result_memory` keeps account."""
+PAGE_BYTES = 4096
+PAGED_BYTES = 32 * 1024
+"""Blocks of so many bytes or more begin on a page, so that kernels store where they have just loaded, counted from the
+beginnings of pages: a load waits for stores that are under way to the same place of any page."""
+
+HUGE_PAGE_BYTES = 2 * 1024 * 1024
+"""Results of so many bytes or more are `result_memory`'s."""
 
 LIMIT_BYTES = 64 * 1024 * 1024
-"""As many wait for their next use at the most."""
+"""As many wait for their next use at the most, if no program has results of more at once."""
+
+_HIGHEST_LIMIT_BYTES = 1 << 30
 
 POOL_SYMBOL = "xlapy_result_blocks"
 TRIM_SYMBOL = "xlapy_trim_blocks"
@@ -29,7 +36,7 @@ HANDLER_SYMBOLS = ("xlapy_block_malloc", "xlapy_block_calloc", "xlapy_block_real
 """In the order of numpy's PyDataMemAllocator, whose context, their first argument, they do not look at."""
 
 _LEAST_BYTES = 256
-_CLASS_COUNT = size_class(MOST_BYTES, _LEAST_BYTES) + 1
+_CLASS_COUNT = size_class(HUGE_PAGE_BYTES, _LEAST_BYTES) + 1
 
 
 class BlockHeader(ctypes.Structure):
@@ -96,10 +103,17 @@ POOL_ADDRESS = ctypes.addressof(POOL)
 
 
 def home_address(byte_count: int) -> int:
-    """Of the class whose blocks hold so many bytes; 0 where numpy had better provide."""
-    if not 0 < byte_count <= MOST_BYTES:
+    """Of the class whose blocks hold so many bytes; 0 for none, and where pages are huge."""
+    if not 0 < byte_count < HUGE_PAGE_BYTES:
         return 0
     return int(POOL.classes) + size_class(byte_count, _LEAST_BYTES) * ctypes.sizeof(BlockClass)
+
+
+def expect(homes: Iterable[int]) -> None:
+    """Lets as much wait as a program has results, which replace those of its call before; by the addresses of their
+    classes."""
+    byte_count = sum(BlockClass.from_address(home).block_bytes for home in homes if home)
+    POOL.limit_bytes = max(POOL.limit_bytes, min(byte_count, _HIGHEST_LIMIT_BYTES))
 
 
 def install(address_of: Callable[[str], int]) -> None:

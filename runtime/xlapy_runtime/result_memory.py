@@ -26,16 +26,12 @@ import numpy as np
 from xlapy_runtime import result_blocks
 from xlapy_runtime.errors import OutOfMemoryError
 from xlapy_runtime.records import Record
+from xlapy_runtime.result_blocks import HUGE_PAGE_BYTES
 from xlapy_runtime.size_classes import class_bytes, size_class
 
 LARGE_BYTES = 32 * 1024
-"""Results from this size on are pooled. Others are quicker to make where native calls do it, or numpy."""
+"""Results from this size on are pooled. Native calls, for which to ask is to call Python, ask where pages are huge."""
 
-WORTH_A_CALL_BYTES = 1024 * 1024
-"""Native code that makes its results itself asks for pooled memory where they are so large together: to ask is to call
-Python."""
-
-_HUGE_PAGE_BYTES = 2 * 1024 * 1024
 _DEFAULT_LIMIT_BYTES = 1 << 30
 _IDLE_SECONDS = 30.0
 """A block that nobody wanted for this long goes back to the system, at the pool's next occasion."""
@@ -62,7 +58,7 @@ class _Block:
     def __init__(self, byte_count: int, size_class: int) -> None:
         self.size_class = size_class
         self.idle_since = 0.0
-        alignment = _HUGE_PAGE_BYTES if byte_count >= _HUGE_PAGE_BYTES else mmap.PAGESIZE
+        alignment = HUGE_PAGE_BYTES if byte_count >= HUGE_PAGE_BYTES else mmap.PAGESIZE
         self.mapping = _anonymous_mapping(byte_count + alignment)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.mapping))
         self.offset = -start % alignment
@@ -200,7 +196,7 @@ def _anonymous_mapping(byte_count: int) -> mmap.mmap:
         mapping = mmap.mmap(-1, byte_count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"no mapping of {byte_count} bytes") from error
-    if byte_count > _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+    if byte_count > HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):
             mapping.madvise(mmap.MADV_HUGEPAGE)
     return mapping

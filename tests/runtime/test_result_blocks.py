@@ -19,10 +19,10 @@ import xlapy
 from xlapy.native import native_wrapper
 from xlapy_runtime import result_blocks
 from xlapy_runtime.alignment import data_address
-from xlapy_runtime.result_blocks import LIMIT_BYTES, MOST_BYTES, POOL
+from xlapy_runtime.result_blocks import HUGE_PAGE_BYTES, LIMIT_BYTES, PAGED_BYTES, POOL
 
-LARGEST = MOST_BYTES - 4
-"""Bytes of numbers of four bytes; from so many on, Python keeps account."""
+LARGEST = HUGE_PAGE_BYTES // 4 - 1
+"""So many numbers of four bytes fill no huge page."""
 
 
 def numbers(count: int) -> Callable[[], np.ndarray]:
@@ -33,10 +33,10 @@ def numbers(count: int) -> Callable[[], np.ndarray]:
     ).__call__
 
 
-@pytest.mark.parametrize("count", [1, 3, 64, 65, 1000, 5000, 100_000, LARGEST // 4])
-def test_results_begin_on_a_line_and_are_arrays_like_any(count: int) -> None:
+@pytest.mark.parametrize("count", [1, 3, 64, 65, 1000, 5000, 100_000, LARGEST])
+def test_results_begin_on_a_line_or_page_and_are_arrays_like_any(count: int) -> None:
     result, usual = numbers(count)(), np.empty(count, np.int32)
-    assert data_address(result) % 64 == 0
+    assert data_address(result) % (4096 if result.nbytes >= PAGED_BYTES else 64) == 0
     assert (result.flags.num, result.base, result.strides) == (usual.flags.num, None, usual.strides)
     assert (result == np.arange(count)).all()
 
@@ -114,22 +114,41 @@ def limit(byte_count: int) -> Iterator[None]:
         POOL.limit_bytes = LIMIT_BYTES
 
 
-def test_no_more_waits_than_the_limit_says() -> None:
+def test_where_too_much_waits_all_of_it_goes() -> None:
     program = numbers(100_000)
     xlapy.trim()
     with limit(1_000_000):
-        results = [program() for _ in range(5)]
-        del results
-        assert (POOL.idle_blocks, POOL.idle_bytes) == (2, 2 * 458_752)  # the size that holds 400,000 bytes
+        results, waiting = [program() for _ in range(6)], []
+        while results:
+            results.pop()
+            waiting.append((POOL.idle_blocks, POOL.idle_bytes))
+    size = 458_752  # of blocks that hold 400,000 bytes
+    assert waiting == [(1, size), (2, 2 * size)] * 3
+
+
+def test_as_much_waits_as_the_results_of_one_program_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = ", ".join(["tensor<100000xi32>"] * 5)
+    with limit(100_000):
+        program = xlapy.compile(
+            "func.func @main() -> (" + many + ") { %0 = stablehlo.iota dim = 0 : tensor<100000xi32> "
+            "return %0, %0, %0, %0, %0 : " + many + " }"
+        )
+        assert POOL.limit_bytes == 5 * 458_752  # the size of blocks that hold 400,000 bytes
+        xlapy.trim()
+        program()
+        program()
+        assert POOL.idle_blocks == 5
+        result_blocks.expect([result_blocks.home_address(HUGE_PAGE_BYTES - 1)] * 1000)
+        assert POOL.limit_bytes == 1 << 30
 
 
 def test_sizes_of_blocks_hold_what_they_are_for() -> None:
     step = ctypes.sizeof(result_blocks.BlockClass)
-    for count in [*range(1, 2000), 4095, 4096, 4097, 1 << 19, (1 << 19) + 1, MOST_BYTES]:
+    for count in [*range(1, 2000), 4095, 4096, 4097, 1 << 19, (1 << 19) + 1, HUGE_PAGE_BYTES - 1]:
         home = result_blocks.BlockClass.from_address(result_blocks.home_address(count))
         assert count <= home.block_bytes < max(257, count * 1.25 + 1)
         assert (ctypes.addressof(home) - POOL.classes) // step < POOL.class_count
-    assert result_blocks.home_address(0) == result_blocks.home_address(MOST_BYTES + 1) == 0
+    assert result_blocks.home_address(0) == result_blocks.home_address(HUGE_PAGE_BYTES) == 0
 
 
 class Functions:

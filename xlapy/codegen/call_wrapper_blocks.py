@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xlapy.codegen.call_wrapper_text import NEXT, each, load, place, store
 from xlapy_runtime.alignment import LINE_BYTES
-from xlapy_runtime.result_blocks import HANDLER_SYMBOLS, POOL_SYMBOL, TRIM_SYMBOL
+from xlapy_runtime.result_blocks import HANDLER_SYMBOLS, PAGE_BYTES, PAGED_BYTES, POOL_SYMBOL, TRIM_SYMBOL
 
 _MALLOC, _CALLOC, _REALLOC, _FREE = HANDLER_SYMBOLS
 _POOL = f"@{POOL_SYMBOL}"
@@ -48,12 +48,15 @@ define private void @count_idle(i64 %blocks, i64 %bytes) nounwind alwaysinline {
 """
 
 _MAKING = f"""
-; A block for so many bytes, of a class or of none; null if there is no memory.
+; A block for so many bytes, of a class or of none, at the beginning of a line or page; null if there is no memory.
 define private ptr @new_block(i64 %capacity, ptr %home) nounwind noinline {{
   %is_absurd = icmp ugt i64 %capacity, {_MOST_BYTES}
   br i1 %is_absurd, label %none, label %ask
 ask:
-  %size = add i64 %capacity, {2 * LINE_BYTES}
+  %is_large = icmp uge i64 %capacity, {PAGED_BYTES}
+  %alignment = select i1 %is_large, i64 {PAGE_BYTES}, i64 {LINE_BYTES}
+  %around = add i64 %alignment, {LINE_BYTES}
+  %size = add i64 %capacity, %around
   %raw = call ptr @PyMem_RawMalloc(i64 %size)
   %has_failed = icmp eq ptr %raw, null
   br i1 %has_failed, label %none, label %made
@@ -61,9 +64,11 @@ none:
   ret ptr null
 made:
   %address = ptrtoint ptr %raw to i64
-  %from_line = sub i64 0, %address
-  %to_line = and i64 %from_line, {LINE_BYTES - 1}
-  %block = getelementptr i8, ptr %raw, i64 %to_line
+  %behind_header = add i64 %address, {LINE_BYTES}
+  %from_data = sub i64 0, %behind_header
+  %within = sub i64 %alignment, 1
+  %skipped = and i64 %from_data, %within
+  %block = getelementptr i8, ptr %raw, i64 %skipped
   {store("%home", "Block", "home", "%block")}
   {store("%capacity", "Block", "capacity", "%block")}
   {store("%raw", "Block", "raw", "%block")}
@@ -91,26 +96,30 @@ take:
   ret ptr %block
 }}
 
-; Lets a block wait for its next use, if that has a class and there is room, or gives it back to the system.
+; Lets a block wait for its next use, if it has a class, or gives it back to the system. Where too much waits already,
+; all of that goes: it is what nobody has wanted for a while, unless everything is wanted and too much.
 define private void @leave_block(ptr %block) nounwind alwaysinline {{
   {load("home", "Block", "home", "%block")}
   %is_single = icmp eq ptr %home, null
   br i1 %is_single, label %release, label %look
+release:
+  call void @release_block(ptr %block)
+  ret void
 look:
   {load("size", "BlockClass", "block_bytes", "%home")}
   {load("idle", "BlockPool", "idle_bytes", _POOL)}
   {load("limit", "BlockPool", "limit_bytes", _POOL)}
   %sum = add i64 %idle, %size
   %has_room = icmp sle i64 %sum, %limit
-  br i1 %has_room, label %keep, label %release
+  br i1 %has_room, label %keep, label %make_room
+make_room:
+  call void @{TRIM_SYMBOL}()
+  br label %keep
 keep:
   {load("first", "BlockClass", "idle", "%home")}
   {store("%first", "Block", "next", "%block")}
   store ptr %block, ptr %first_field
   call void @count_idle(i64 1, i64 %size)
-  ret void
-release:
-  call void @release_block(ptr %block)
   ret void
 }}
 
@@ -121,7 +130,7 @@ define private void @release_block(ptr %block) nounwind noinline {{
 }}
 
 ; Gives all blocks that wait back to the system.
-define void @{TRIM_SYMBOL}() nounwind {{
+define void @{TRIM_SYMBOL}() nounwind noinline {{
   {load("classes", "BlockPool", "classes", _POOL)}
   {load("count", "BlockPool", "class_count", _POOL)}
   {each("%count", body="look", latch="empty", done="done")}
