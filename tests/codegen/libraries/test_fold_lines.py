@@ -41,7 +41,7 @@ def _at(values: np.ndarray[Any, Any], offset: int) -> np.ndarray[Any, Any]:
     """A copy that begins so many bytes behind the beginning of a line."""
     room = np.empty(values.nbytes + 2 * CACHE_LINE, np.uint8)
     start = -room.ctypes.data % CACHE_LINE + offset
-    copy = room[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy: np.ndarray[Any, Any] = np.ndarray(values.shape, values.dtype, room, start)
     copy[...] = values
     return copy
 
@@ -96,6 +96,19 @@ def test_nothing_beside_an_array_is_read(length: int, at_end: bool) -> None:
     np.testing.assert_array_equal(executable(_at(x, 4), read_only(y, at_end=at_end)), wanted)
     room = GuardedRoom(x.nbytes)
     np.testing.assert_array_equal(executable(room.array(x, at_end=at_end), y), wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements_may_lie_across_lines(axis: int, dtype: Any) -> None:
+    """As in arrays that somebody has found in the middle of a file."""
+    x = (np.random.default_rng(0).random((64, 512)) * 99).astype(dtype)
+    executable = xlapy.compile(record(lambda x: x.reduce(0, ops.Add, (axis,)), x))
+    wanted = executable(_at(x, 0))
+    for offset in (1, 2, 6, 38, 63):
+        moved = _at(x, offset)
+        assert not moved.flags.aligned
+        assert executable(moved).tobytes() == wanted.tobytes()
 
 
 @pytest.mark.parametrize(("target", "is_by_lines"), [("avx512", True), ("avx2", False), ("neon", False)])

@@ -33,15 +33,15 @@ def pays_by_lines(k: KernelBuilder, arrays: Sequence[Array], length: Value) -> V
     """Whether rows of such a length begin in the middle of lines, at least some of them, and are so long that it
     counts."""
     width = memory_type(arrays[0].shape.type).bytes
-    is_off = k.compare("ne", _within_line(k, k.mul(length, width), *_addresses(k, arrays)), 0)
-    return k.and_(is_off, k.compare("ge", length, LEAST_BYTES // width))
+    begins = _between_elements(k, width, _within_line(k, k.mul(length, width), *_addresses(k, arrays)))
+    return k.and_(begins, k.compare("ge", length, LEAST_BYTES // width))
 
 
 def pays_in_columns(k: KernelBuilder, arrays: Sequence[Array], columns: Value) -> Value:
     """Whether all rows of so many columns begin in the middle of lines, at the same place."""
-    row_bytes = k.mul(columns, memory_type(arrays[0].shape.type).bytes)
-    are_alike = k.compare("eq", _within_line(k, row_bytes), 0)
-    return k.and_(are_alike, k.compare("ne", _within_line(k, *_addresses(k, arrays)), 0))
+    width = memory_type(arrays[0].shape.type).bytes
+    are_alike = k.compare("eq", _within_line(k, k.mul(columns, width)), 0)
+    return k.and_(are_alike, _between_elements(k, width, _within_line(k, *_addresses(k, arrays))))
 
 
 def _addresses(k: KernelBuilder, arrays: Sequence[Array]) -> list[Value]:
@@ -51,6 +51,13 @@ def _addresses(k: KernelBuilder, arrays: Sequence[Array]) -> list[Value]:
 def _within_line(k: KernelBuilder, *places: Value) -> Value:
     """Zero if all places, or distances, are whole lines."""
     return k.and_(reduce(k.or_, places), CACHE_LINE - 1)
+
+
+def _between_elements(k: KernelBuilder, width: int, within_line: Value) -> Value:
+    """Whether lines begin between two elements of a row: not with the row, nor in the middle of an element, as those of
+    an array do that somebody has found among other bytes."""
+    is_off = k.compare("ne", within_line, 0)
+    return k.and_(is_off, k.compare("eq", k.and_(within_line, width - 1), 0))
 
 
 class LinesOfRow(Record):
