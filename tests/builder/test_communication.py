@@ -127,7 +127,8 @@ def test_cross_replica_sum_takes_the_group_of_each_replica() -> None:
     _, x = started()
     summed = ops.CrossReplicaSum(x, [0, 1, 2, 3, 0, 1, 2, 3])
     assert summed.instruction.attributes["replica_groups"].groups == ((0, 4), (1, 5), (2, 6), (3, 7))
-    assert ops.CrossReplicaSum(x, [[0, 1]]).instruction.attributes["replica_groups"].groups == ((0, 1),)
+    for rows in ([[0, 1]], np.array([[0, 1]])):
+        assert ops.CrossReplicaSum(x, rows).instruction.attributes["replica_groups"].groups == ((0, 1),)
 
 
 def test_process_ids() -> None:

@@ -405,9 +405,14 @@ def _optional_channel(channel_id: Any) -> int | None:
 def CrossReplicaSum(operand: Operands, replica_groups: Any = ()) -> XlaOp:
     """AllReduce with addition. `replica_groups` may also be a flat list: the group of each replica."""
     groups = as_replica_groups(replica_groups)
-    if groups.groups and groups is not replica_groups and all(hasattr(group, "__index__") for group in replica_groups):
+    if groups.groups and groups is not replica_groups and all(map(_is_number, replica_groups)):
         groups = as_replica_groups(_grouped([group for (group,) in groups.groups]))
     return AllReduce(operand, _sum, groups)
+
+
+def _is_number(group: Any) -> bool:
+    """Whether it is one integer: numpy's arrays have `__index__`, too."""
+    return hasattr(group, "__index__") and not getattr(group, "ndim", 0)
 
 
 def _sum(lhs: XlaOp, rhs: XlaOp) -> XlaOp:
