@@ -161,6 +161,19 @@ def test_folds_of_columns_that_are_a_small_part_have_less_code(type: str) -> Non
     assert np.array_equal(brief(x, v, np.ones((3000, 3000), np.float32))[0], usual(x, v))
 
 
+def test_folds_in_two_steps_that_are_a_small_part_take_both_of_them() -> None:
+    """The least of each column, and what these come to: the kernel with less code has a second step, too."""
+    fold = """x = f64[16,1025] parameter(0)  i = f64[] constant(inf)  z = f64[] constant(0)
+        c = f64[1025] reduce(x, i), dimensions={0}, to_apply=least
+        r = f64[] reduce(c, z), dimensions={0}, to_apply=doubles"""
+    rest = "w = f32[3000,3000] parameter(1)  n = f32[3000,3000] multiply(w, w)  ROOT t = tuple(r, n)"
+    least = DOUBLES.replace("doubles", "least").replace("add", "minimum")
+    executable = xlapy.compile(program(f"{fold}  {rest}").replace("ENTRY", f"{least} ENTRY"))
+    assert "r.fusion = f64[] fusion(x), kind=kInput" in executable.hlo_text()
+    x = np.random.default_rng(1).integers(-50, 60, (16, 1025)).astype(np.float64)
+    assert executable(x, np.ones((3000, 3000), np.float32))[0] == x.min(0).sum()
+
+
 def fold_of(executable: xlapy.Executable) -> str:
     """The kernel that adds and subtracts."""
     code = "".join(executable._compiled.program.llvm_modules)

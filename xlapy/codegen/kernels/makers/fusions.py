@@ -126,21 +126,26 @@ def _two_steps(first: Computation, second: Computation, kind: FusionKind, situat
         call, finish_call = calls
         parts = kernel_of_fold(call, first.parameters, first.root)
         return replace(parts, finish=finish_call, shared_bytes=first.root.shape.bytes)
-    of_library = kernel_of_first_step(first, kind, situation.target)
-    made = of_library or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
-    last = _fold_kernel(second, FusionKind.INPUT, situation)
     shape = first.root.shape
-    return replace(made, finish=_of_shared(last, shape), shared_bytes=shape.bytes)
+    finish = _of_shared(_fold_kernel(second, FusionKind.INPUT, situation), shape)
+    of_library = kernel_of_first_step(first, kind, situation.target)
+    if of_library is not None:
+        return replace(of_library, finish=finish, shared_bytes=shape.bytes)
+    return _into_shared(_fold_kernel(first, kind, situation), shape, finish)
 
 
-def _into_shared(made: Kernel, shape: Shape) -> Kernel:
-    """A kernel with its result in shared memory."""
+def _into_shared(made: Kernel, shape: Shape, finish: Finish) -> Kernel:
+    """A kernel with its result in shared memory, for somebody to finish; and so the one with less code."""
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         assert not isinstance(made.body, LibraryCall)
         made.body(k, arrays, [_shared_array(k, shape, read_only=False)], begin, end)
 
-    return replace(made, body=body)
+    def brief() -> Kernel | None:
+        parts = None if made.brief is None else made.brief()
+        return None if parts is None else _into_shared(parts, shape, finish)
+
+    return replace(made, body=body, finish=finish, shared_bytes=shape.bytes, brief=brief)
 
 
 def _of_shared(last: Kernel, shape: Shape) -> Finish:
