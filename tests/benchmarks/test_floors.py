@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import pytest
@@ -18,6 +20,7 @@ from benchmarks.floors import (
     main,
     seconds_to_make_the_matrix_library,
 )
+from benchmarks.measure import Bench, Plan
 from tests.support.machine import measure_little
 
 pytest.importorskip("jax")
@@ -78,9 +81,16 @@ def test_what_is_measured_beside_cases_has_a_process_of_its_own() -> None:
 
 
 def test_a_quick_run_prints_figures_and_verdicts(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its limits are measured twice, here with little, and so in this process."""
+    """Its limits are measured twice, here with little, and so in this process. The engines run already."""
+
+    def running(opponents: Sequence[str], plan: Plan, *_: object) -> AbstractContextManager[Bench]:
+        monkeypatch.setattr(bench, "opponents", opponents)
+        monkeypatch.setattr(bench, "_plan", plan)
+        return nullcontext(bench)
+
+    monkeypatch.setattr("benchmarks.floors.Bench", running)
     measure_little(monkeypatch)
     monkeypatch.setattr("benchmarks.floors._in_new_process", lambda task, core: task())
     main(["--quick", "--only", "add_4_elements"])

@@ -18,12 +18,10 @@ from benchmarks.measure import QUICK, Bench, Outcome, Plan, Progress, run_all
 from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
 from benchmarks.workload import Case
 from benchmarks.workloads import find
+from tests.benchmarks.conftest import ANY_LIMITS
 from tests.support.machine import measured_little
-from xlapy.report.limits import LIMITS, Limits, Pair
 
 pytest.importorskip("jax")
-
-ANY_LIMITS = Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * len(LIMITS))
 
 
 def test_a_quick_run_measures_and_compares_both_engines(
@@ -55,23 +53,25 @@ def test_a_quick_run_leaves_the_largest_sizes_out_unless_asked(capsys: pytest.Ca
     assert [name for name in names[True] if name not in names[False]] == ["elementwise/add/memory"]
 
 
-def test_the_machine_takes_turns_where_its_limits_hold() -> None:
-    plan = replace(QUICK, pairs=2)
-    with Bench([], plan, ANY_LIMITS) as bench:
-        product, small = (
-            bench.run(Case(find(family, name), size))
-            for family, name, size in (("dot", "f32", "64"), ("movement", "transpose", "small"))
-        )
+def test_the_machine_takes_turns_where_its_limits_hold(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_plan", replace(QUICK, pairs=2))
+    monkeypatch.setattr(bench, "opponents", [])
+    product, small = (
+        bench.run(Case(find(family, name), size))
+        for family, name, size in (("dot", "f32", "64"), ("movement", "transpose", "small"))
+    )
     assert product.share_of_limit is not None
     assert 0 < product.share_of_limit.low <= product.share_of_limit.median <= product.share_of_limit.high
     assert list(product.seconds) == ["xlapy"]
     assert small.share_of_limit is None
 
 
-def test_new_processes_compile_with_nothing_and_with_everything_cached() -> None:
-    plan = replace(QUICK, pairs=1, fresh_processes=True)
-    with Bench([], plan, ANY_LIMITS) as bench:
-        compilation = bench.run(Case(find("dispatch", "add_4_elements"), "small")).compilation
+def test_new_processes_compile_with_nothing_and_with_everything_cached(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "_plan", replace(QUICK, pairs=1, fresh_processes=True))
+    monkeypatch.setattr(bench, "opponents", [])
+    compilation = bench.run(Case(find("dispatch", "add_4_elements"), "small")).compilation
     assert compilation.nothing_cached is not None
     assert compilation.all_cached is not None
     assert 0 < compilation.all_cached < compilation.nothing_cached
@@ -104,25 +104,8 @@ def test_a_partial_run_leaves_the_page_alone(tmp_path: Path, capsys: pytest.Capt
     assert "old" in page.read_text()
 
 
-def test_what_was_measured_before_an_interruption_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(bench: Bench, cases: Sequence[Case], progress: Progress) -> Iterator[Outcome]:
-        yield next(run_all(bench, cases, progress))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("benchmarks.__main__.run_all", interrupted)
-    monkeypatch.setattr("benchmarks.__main__._limits_in_new_process", lambda core: ANY_LIMITS)
-    data = tmp_path / "run.json"
-    assert main(["--quick", "--family", "dispatch", "--engines", "", "--json", str(data)]) == INTERRUPTED
-    printed, errors = capsys.readouterr()
-    assert "geometric means" in printed
-    assert "interrupted: 1 of " in errors
-    assert len(json.loads(data.read_text())["cases"]) == 1
-
-
 class IdleBench:
-    """A bench whose engines are asked for nothing, so that none is started: that takes each a second or two."""
+    """A bench that measures nothing and starts no engines: that takes each a second or two."""
 
     def __init__(self, opponents: Sequence[str], *_: object) -> None:
         self.opponents, self.unavailable = list(opponents), dict[str, str]()
@@ -132,6 +115,9 @@ class IdleBench:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def run(self, case: Case) -> Outcome:
+        return Outcome(case, seconds={"xlapy": 1e-6})
 
 
 @pytest.fixture
@@ -144,6 +130,23 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _small_run(file: Path, *more: str) -> int:
     return main(["--quick", "--family", "dispatch", "--engines", "", "--json", str(file), *more])
+
+
+@pytest.mark.usefixtures("idle")
+def test_what_was_measured_before_an_interruption_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(bench: IdleBench, cases: Sequence[Case], progress: Progress) -> Iterator[Outcome]:
+        yield next(run_all(bench, cases, progress))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchmarks.__main__.run_all", interrupted)
+    data = tmp_path / "run.json"
+    assert _small_run(data) == INTERRUPTED
+    printed, errors = capsys.readouterr()
+    assert "geometric means" in printed
+    assert "interrupted: 1 of " in errors
+    assert len(json.loads(data.read_text())["cases"]) == 1
 
 
 @pytest.mark.usefixtures("idle")
