@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 import pytest
 
 import xlapy
-from tests.support.fresh import printed_by
+from tests.support.copied_process import CopiedProcess
 from xlapy_runtime.calling import ContextWord
 
 TIMEOUT = 240
@@ -39,13 +41,23 @@ def interrupted(function, *arguments, late=9):  # seconds: far more than it take
 """
 
 
-def script(body: str, threads: int | None = None) -> list[str]:
-    """The words that a script prints."""
-    prelude = PRELUDE.replace("THREADS", str(threads))
-    return printed_by(prelude + textwrap.dedent(body), seconds=TIMEOUT).split()
+class Script(Protocol):
+    def __call__(self, body: str, threads: int | None = None) -> list[str]:
+        """The words that a script prints."""
 
 
-def test_a_loop_over_scalars_stops_and_can_be_called_again() -> None:
+@pytest.fixture(scope="module")
+def script() -> Iterator[Script]:
+    with CopiedProcess() as process:
+
+        def printed(body: str, threads: int | None = None) -> list[str]:
+            prelude = PRELUDE.replace("THREADS", str(threads))
+            return process.printed_by(prelude + textwrap.dedent(body), seconds=TIMEOUT).split()
+
+        yield printed
+
+
+def test_a_loop_over_scalars_stops_and_can_be_called_again(script: Script) -> None:
     body = """
     def body(state):
         return state.builder.tuple([state[0] + 1, ops.Sin(state[1]), state[2]])
@@ -60,7 +72,7 @@ def test_a_loop_over_scalars_stops_and_can_be_called_again() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_loop_over_matrices_stops(threads: int) -> None:
+def test_a_loop_over_matrices_stops(script: Script, threads: int) -> None:
     body = """
     def body(state):
         return state.builder.tuple([state[0] + 1, state[1] @ state[1]])
@@ -72,7 +84,7 @@ def test_a_loop_over_matrices_stops(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_program_without_loops_stops(threads: int) -> None:
+def test_a_program_without_loops_stops(script: Script, threads: int) -> None:
     """Between kernels: 500 products of matrices, one behind the other."""
     body = """
     def function(x):
@@ -86,7 +98,7 @@ def test_a_program_without_loops_stops(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_one_kernel_stops_in_the_middle_and_is_whole_the_next_time(threads: int) -> None:
+def test_one_kernel_stops_in_the_middle_and_is_whole_the_next_time(script: Script, threads: int) -> None:
     """One product of large matrices: the call that is cut short raises, the next one does all of its work."""
     body = """
     LARGE = xlapy.Shape.array(np.float32, (6144, 6144))
@@ -98,7 +110,7 @@ def test_one_kernel_stops_in_the_middle_and_is_whole_the_next_time(threads: int)
     assert script(body, threads) == ["interrupted", "True"]
 
 
-def test_a_handler_that_raises_nothing_stops_nothing() -> None:
+def test_a_handler_that_raises_nothing_stops_nothing(script: Script) -> None:
     body = """
     seen = []
     signal.signal(signal.SIGINT, lambda *_: seen.append(1))
@@ -117,7 +129,7 @@ def test_a_handler_that_raises_nothing_stops_nothing() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_sort_of_one_array_stops(threads: int) -> None:
+def test_the_sort_of_one_array_stops(script: Script, threads: int) -> None:
     """One unit of one kernel, of some 90,000,000 comparisons that take half a minute. The array is small: what a system
     takes to find memory says nothing."""
     body = """
@@ -136,7 +148,7 @@ def test_the_sort_of_one_array_stops(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_kernels_that_run_together_stop(threads: int) -> None:
+def test_kernels_that_run_together_stop(script: Script, threads: int) -> None:
     """In the middle of one joint run of some twenty tasks, by processor time: it would take 20 seconds. The next one
     does all of its work."""
     body = """
@@ -160,7 +172,7 @@ def test_kernels_that_run_together_stop(threads: int) -> None:
     assert script(body, threads) == ["True", "interrupted", "True", "True"]
 
 
-def test_calls_of_lapack_stop() -> None:
+def test_calls_of_lapack_stop(script: Script) -> None:
     """In the middle of a batch, of which Python hears only at the first call."""
     body = """
     run = xlapy.compile('''
@@ -216,7 +228,7 @@ def test_long_kernels_of_one_unit_listen() -> None:
             assert ("@kernel.look(" in run.llvm_ir()) is listens, name
 
 
-def test_factors_of_a_large_matrix_listen() -> None:
+def test_factors_of_a_large_matrix_listen(script: Script) -> None:
     for found in (
         "(f32[SIZE,SIZE], s32[SIZE], s32[SIZE]) lu",
         "(f32[SIZE,SIZE], f32[SIZE]) qr-decomposition",
@@ -261,7 +273,7 @@ def test_a_context_belongs_to_a_thread_only_while_a_kernel_listens() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 99999])
-def test_a_region_that_never_ends_stops_on_any_thread(place: int) -> None:
+def test_a_region_that_never_ends_stops_on_any_thread(script: Script, place: int) -> None:
     """One of 100,000 elements keeps one thread busy for ever; the others have nothing left to do."""
     body = """
     text = '''HloModule m
@@ -280,7 +292,7 @@ def test_a_region_that_never_ends_stops_on_any_thread(place: int) -> None:
     assert script(body.replace("PLACE", str(place)), 2) == ["interrupted", "True"] * 2
 
 
-def test_a_reduce_in_fixed_order_stops() -> None:
+def test_a_reduce_in_fixed_order_stops(script: Script) -> None:
     """One unit, which computes what it folds and reads no memory."""
     body = """
     text = '''HloModule m
@@ -295,7 +307,7 @@ def test_a_reduce_in_fixed_order_stops() -> None:
     assert script(body, 1) == ["interrupted"] * 2
 
 
-def test_many_calls_of_a_region_stop() -> None:
+def test_many_calls_of_a_region_stop(script: Script) -> None:
     """A computation with arrays in it, without loops: it ends soon, but is called for each of many elements."""
     body = """
     text = '''HloModule m
@@ -312,7 +324,7 @@ def test_many_calls_of_a_region_stop() -> None:
     assert script(body, 1) == ["interrupted"]
 
 
-def test_other_threads_are_not_stopped() -> None:
+def test_other_threads_are_not_stopped(script: Script) -> None:
     """Ctrl-C ends the program of the main thread; a loop in a region that runs in another thread goes on to its end."""
     body = """
     text = '''HloModule m
