@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from tests.support.kept_memory import keep_memory
 from tests.support.quick_hypothesis import use_quick_hypothesis
 from tests.support.terse_workers import TerseWorker
 from tests.support.xla_flags import use_quick_xla
@@ -17,6 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes many seconds; left out unless asked for with `-m slow`")
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(TerseWorker())
+    keep_memory()
     gc.disable()  # until all tests are collected: they are some hundred thousand objects, all of which stay
     if "not slow" in config.option.markexpr:  # slow tests have the time to see what XLA's users see
         use_quick_xla()  # before anything imports JAX
