@@ -12,6 +12,7 @@ QUICK = {
     "xla_backend_optimization_level": "0",
     "xla_llvm_disable_expensive_passes": "true",
     "xla_cpu_use_fusion_emitters": "false",  # by way of MLIR, which takes most of the time of a compilation
+    "xla_cpu_parallel_codegen_split_count": "1",  # modules for LLVM, of which each takes time
 }
 
 
