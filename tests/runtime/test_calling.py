@@ -26,6 +26,8 @@ from xlapy_runtime.errors import InternalError, OutOfMemoryError
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import ArraySpec
 
+pytestmark = pytest.mark.usefixtures("only_new_garbage")
+
 FLOAT32 = np.dtype(np.float32)
 VECTOR = ArraySpec(FLOAT32, (4,))
 

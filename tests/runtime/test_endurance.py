@@ -14,6 +14,8 @@ from xlapy_runtime.device import Device
 from xlapy_runtime.entry_threads import IDLE_SECONDS
 from xlapy_runtime.program import RuntimeCall
 
+pytestmark = pytest.mark.usefixtures("only_new_garbage")
+
 NAP_SECONDS = 0.02
 WORD = spec(np.int64)
 GROWTH_BYTES = 1 << 20

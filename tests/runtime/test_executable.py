@@ -20,6 +20,8 @@ from xlapy_runtime.errors import ArgumentError, CancelledExecution
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import RuntimeCall, TokenSpec, element_name, flatten, tree_text
 
+pytestmark = pytest.mark.usefixtures("only_new_garbage")
+
 X = np.arange(4, dtype=np.float32)
 IDENTITY = [Copy("r0", "p0", 16)]
 HOOK = RuntimeCall("custom-call", "hook.1", "", (), (), {"target": "hook"})

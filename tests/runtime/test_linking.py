@@ -22,6 +22,8 @@ from xlapy_runtime.alignment import LINE_BYTES, aligned_words
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 
+pytestmark = pytest.mark.usefixtures("only_new_garbage")
+
 UNARY = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 
 CALLER = """declare double @callee(double)
