@@ -81,6 +81,7 @@ HLO_FLOORS = (
         "drawing",
         "cost",
         "loop_counter",
+        "progressions",
         "overwritten",
         "nesting",
         "specialize",

@@ -42,6 +42,7 @@ from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.reshaped_folds import ReshapedFolds
 from xlapy.passes.running_folds import RunningFolds
 from xlapy.passes.scan_batching import ScanBatching
+from xlapy.passes.scan_sums import ScanSums
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.while_simplification import WhileSimplification
@@ -82,6 +83,7 @@ PASSES: list[type[Pass]] = [
     RunningFolds,
     RowFusion,
     ScanBatching,
+    ScanSums,
     SiblingReduces,
     SplitReduction,
     TupleSimplification,

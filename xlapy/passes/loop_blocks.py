@@ -8,75 +8,17 @@ one has fewer steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.element_types import S64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.loop_counter import LoopCounter, loop_counters, state_index, trip_count
-from xlapy.hlo.patterns import number_of
 from xlapy.hlo.shape import Shape
 from xlapy.passes.loop_invariants import replace_loop, unchanged_elements
 from xlapy.support.records import Record
 
-_COUNT = Shape.scalar(S64)
-
-
-class Progression(Record):
-    """An integer that is `first` in the first iteration, and `step` more in each following one, without wrapping."""
-
-    first: int
-    step: int
-
-
-def progression(value: Instruction, loop: Instruction) -> Progression | None:
-    """How a scalar of the body changes from iteration to iteration, if it is a counter or a sum with one."""
-    counters = {counter.index: counter for counter in loop_counters(loop)}
-    found, trips = _Search(loop.called[1], counters, {}).of(value), trip_count(loop)
-    if found is None or not trips:
-        return None
-    last = found.first + (trips - 1) * found.step
-    return found if value.shape.type.holds(min(found.first, last), max(found.first, last)) else None
-
-
-MOST_FOLLOWED = 64
-"""Instructions that are looked at, of one value."""
-
-
-class _Search(NamedTuple):
-    """What is known of values in the body of a loop, but for multiples of what a type has numbers: sums may wrap, on
-    the way or at the end. Each is followed once."""
-
-    body: Computation
-    counters: Mapping[int, LoopCounter]
-    known: dict[Instruction, Progression | None]
-
-    def of(self, value: Instruction) -> Progression | None:
-        if value not in self.known and len(self.known) < MOST_FOLLOWED:
-            self.known[value] = None  # counts while it is looked for
-            self.known[value] = self._of_new(value)
-        return self.known.get(value)
-
-    def _of_new(self, value: Instruction) -> Progression | None:
-        number = number_of(value)
-        if number is not None:
-            return Progression(int(number), 0) if value.shape.type.is_integer else None
-        index = state_index(value, self.body)
-        if index is not None:
-            counter = self.counters.get(index)
-            return None if counter is None else Progression(counter.first, counter.step)
-        sign = _SIGNS.get(value.opcode)
-        if sign is None:
-            return None
-        one, other = map(self.of, value.operands)
-        if one is None or other is None:
-            return None
-        return Progression(one.first + sign * other.first, one.step + sign * other.step)
-
-
-_SIGNS = {"add": 1, "subtract": -1}
+COUNT = Shape.scalar(S64)
 
 
 def can_be_cut(loop: Instruction) -> bool:
@@ -100,15 +42,15 @@ class Share(Record):
 def cut_into_blocks(loop: Instruction, trips: int, length: int, shares: Sequence[Share]) -> None:
     """Replaces a loop that runs `trips` times by one over blocks of `length` steps."""
     computation, (init,) = loop.parent, loop.operands
-    done = computation.add("constant", literal=Literal(0, _COUNT))
+    done = computation.add("constant", literal=Literal(0, COUNT))
     state = computation.add("tuple", [*init.operands, done])
-    condition = _counting(loop.called[0].name, state.shape, trips)
+    condition = counting(loop.called[0].name, state.shape, trips)
     body = _over_blocks(loop, state.shape, trips, length, shares)
     blocks = computation.add("while", [state], called=[condition, body], name=loop.name, metadata=loop.metadata)
     replace_loop(loop, blocks)
 
 
-def _counting(name: str, state: Shape, limit: int | None) -> Computation:
+def counting(name: str, state: Shape, limit: int | None) -> Computation:
     """A condition: whether the last element of the state is below a limit, the one before it if that is not known."""
     condition = Computation(name)
     parameter = condition.add("parameter", shape=state, name="state", number=0)
@@ -117,7 +59,7 @@ def _counting(name: str, state: Shape, limit: int | None) -> Computation:
     if limit is None:
         end = condition.add("get-tuple-element", [parameter], index=last - 1)
     else:
-        end = condition.add("constant", literal=Literal(limit, _COUNT))
+        end = condition.add("constant", literal=Literal(limit, COUNT))
     condition.set_root(condition.add("compare", [done, end], direction=ComparisonDirection.LT))
     return condition
 
@@ -129,13 +71,13 @@ def _over_blocks(loop: Instruction, state: Shape, trips: int, length: int, share
     parameter = outer.add("parameter", shape=state, name="state", number=0)
     *elements, done = outer.unpacked(parameter)
     made = [share.make([elements[_index_of(value)] for value in share.needed], done) for share in shares]
-    size = outer.add("constant", literal=Literal(length, _COUNT))
-    step = outer.add("constant", literal=Literal(0, _COUNT))
+    size = outer.add("constant", literal=Literal(length, COUNT))
+    step = outer.add("constant", literal=Literal(0, COUNT))
     is_even = trips % length == 0
     end = [] if is_even else [outer.add("minimum", [size, _rest(outer, trips, done)])]
     given = [*elements, *(value for values in made for value in values), *end, step]
     inner = outer.add("tuple", given)
-    condition = _counting(f"{loop.called[0].name}.block", inner.shape, length if is_even else None)
+    condition = counting(f"{loop.called[0].name}.block", inner.shape, length if is_even else None)
     body = _over_steps(loop, inner.shape, [len(values) for values in made], shares)
     steps = outer.add("while", [inner], called=[condition, body], name=loop.name, metadata=loop.metadata)
     unchanged = unchanged_elements(loop)
@@ -153,7 +95,7 @@ def _index_of(element: Instruction) -> int:
 
 
 def _rest(outer: Computation, trips: int, done: Instruction) -> Instruction:
-    return outer.add("subtract", [outer.add("constant", literal=Literal(trips, _COUNT)), done])
+    return outer.add("subtract", [outer.add("constant", literal=Literal(trips, COUNT)), done])
 
 
 def _over_steps(loop: Instruction, state: Shape, sizes: Sequence[int], shares: Sequence[Share]) -> Computation:
@@ -180,7 +122,7 @@ def _over_steps(loop: Instruction, state: Shape, sizes: Sequence[int], shares: S
             copies[instruction] = share.use(values, operands)
         else:
             copies[instruction] = inner.add_copy(instruction, operands)
-    one = inner.add("constant", literal=Literal(1, _COUNT))
+    one = inner.add("constant", literal=Literal(1, COUNT))
     results = [copies[operand] for operand in body.root.operands]
     handed_on = own[len(results) : -1]
     unused = copies[body.root]

@@ -178,11 +178,11 @@ def _with_elements(
     if hands_on:
         root = larger.add("tuple", [*root.operands, *elements.values()], name=root.name)
     larger.set_root(root)
-    _remove_unused(larger)
+    remove_unused(larger)
     return larger
 
 
-def _remove_unused(computation: Computation) -> None:
+def remove_unused(computation: Computation) -> None:
     unused: dict[Instruction, None] = {}
     fixed = pinned(computation)
     for instruction in reversed(computation.post_order()):

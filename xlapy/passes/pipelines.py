@@ -45,6 +45,7 @@ from xlapy.passes.reshaped_folds import ReshapedFolds
 from xlapy.passes.rewrite import AlgebraicSimplification, LawBook
 from xlapy.passes.running_folds import RunningFolds
 from xlapy.passes.scan_batching import ScanBatching
+from xlapy.passes.scan_sums import ScanSums
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.user import Placement, placed, with_laws
@@ -72,6 +73,10 @@ ORDER = (
     Order(RunningFolds, LayoutChoice, "what folds along a dimension decides which is the fastest"),
     Order(AlgebraicSimplification, ScanBatching, "laws bring slices to where they are read"),
     Order(ScanBatching, LoopInvariantCodeMotion, "one product for all steps is taken out of the loop"),
+    Order(ScanBatching, ScanSums, "what is made in front of a loop needs to be kept for nobody"),
+    Order(AlgebraicSimplification, ScanSums, "laws bring slices to where they are read"),
+    Order(ScanSums, LoopInvariantCodeMotion, "what a loop hands on by then is no part of it"),
+    Order(ScanSums, OuterProducts, "products of all steps may be large enough"),
     Order(AlgebraicSimplification, ProductsAsFolds, "laws bring transposes and conversions to where they stay"),
     Order(ScanBatching, ProductsAsFolds, "one product for all steps is better than a fold in each"),
     Order(ProductsAsFolds, LoopInvariantCodeMotion, "a matrix of its own would be computed in front of a loop"),
@@ -187,6 +192,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         RunningFolds(),
         Dce(),
         ScanBatching(),
+        ScanSums(),
         ProductsAsFolds(),
         OuterProducts(),
         FixedPoint(

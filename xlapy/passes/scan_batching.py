@@ -25,12 +25,13 @@ from typing import ClassVar
 from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.loop_counter import state_index, trip_count
-from xlapy.hlo.patterns import number_of
+from xlapy.hlo.progressions import Progression, progression
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.base import ComputationPass, Record, pinned
-from xlapy.passes.loop_blocks import Progression, Share, can_be_cut, cut_into_blocks, progression
+from xlapy.passes.loop_blocks import Share, can_be_cut, cut_into_blocks
 from xlapy.passes.loop_invariants import is_rewritable, unchanged_elements
+from xlapy.passes.loop_parts import Part, goes_through, part_of
 from xlapy.passes.new import Value
 
 MOST_ROWS = 128
@@ -81,12 +82,12 @@ class _Product:
 
     dot: Instruction
     side: int
-    part: _Part
+    part: Part
     index: Progression | None  # of the part
 
     @property
     def steps(self) -> int:
-        return self.part.whole.shape.dims[self.part.dim]
+        return self.part.count
 
     @property
     def bytes(self) -> int:
@@ -100,14 +101,6 @@ class _Product:
         free = numbers.rhs_free(shape.rank) if self.side else numbers.lhs_free(shape.rank)
         return math.prod(shape.dims[dim] for dim in free)
 
-    def has_blocks(self, trips: int) -> bool:
-        """The loop goes through the parts one after the other, forwards or backwards, and never leaves the array."""
-        index = self.index
-        if index is None or abs(index.step) != 1:
-            return False
-        last = index.first + (trips - 1) * index.step
-        return min(index.first, last) >= 0 and max(index.first, last) < self.steps
-
 
 def _products(loop: Instruction, trips: int) -> list[_Product]:
     """The dots of the loop's body that may read a part of a larger product, where that pays."""
@@ -118,11 +111,10 @@ def _products(loop: Instruction, trips: int) -> list[_Product]:
         if dot.opcode != "dot" or dot in fixed:
             continue
         for side in (0, 1):
-            part, other = _part_of(dot.operands[side]), dot.operands[1 - side]
+            part, other = part_of(dot.operands[side]), dot.operands[1 - side]
             if part is None or not {state_index(part.whole, body), state_index(other, body)} <= unchanged:
                 continue
-            index = part.slice.operands[1 + part.dim]
-            product = _Product(dot, side, part, progression(index, loop))
+            product = _Product(dot, side, part, progression(part.index, loop))
             if 2 * trips > product.steps and product.rows <= MOST_ROWS:
                 found.append(product)
                 break
@@ -135,37 +127,10 @@ def _length_of_block(loop: Instruction, products: Sequence[_Product], trips: int
         return None
     rows = min(max(product.rows, 1) for product in products)
     blocks = -(-trips // -(-BLOCK_ROWS // rows))
-    if blocks < 2 or not all(product.has_blocks(trips) for product in products):
+    if blocks < 2 or not all(goes_through(product.index, trips, product.steps) for product in products):
         return None
     length = -(-trips // blocks)
     return length if length * max(product.dot.shape.bytes for product in products) <= MOST_BYTES else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One slice of `whole` along `dim`, the dimension itself dropped."""
-
-    whole: Instruction
-    slice: Instruction
-    dim: int
-
-
-def _part_of(operand: Instruction) -> _Part | None:
-    if operand.opcode != "reshape" or operand.operands[0].opcode != "dynamic-slice":
-        return None
-    (cut,) = operand.operands
-    whole, *indices = cut.operands
-    sizes, taken = whole.shape.dims, cut.shape.dims
-    dims = [dim for dim, (size, part) in enumerate(zip(sizes, taken, strict=True)) if part != size]
-    if len(dims) != 1 or taken[dims[0]] != 1 or operand.shape.dims != _without(taken, dims[0]):
-        return None
-    if any(number_of(index) != 0 for dim, index in enumerate(indices) if dim != dims[0]):
-        return None
-    return _Part(whole, cut, dims[0])
-
-
-def _without(dims: Dims, dim: int) -> Dims:
-    return dims[:dim] + dims[dim + 1 :]
 
 
 def _replace(product: _Product) -> None:
@@ -174,7 +139,7 @@ def _replace(product: _Product) -> None:
     operands = [*dot.operands]
     operands[product.side] = part.whole
     whole = _product_of(product, operands)
-    step = _step_of(product, whole, part.slice.operands[1 + part.dim])
+    step = _step_of(product, whole, part.index)
     replacement, _ = new.materialize(step, dot.parent, dot)
     dot.parent.replace(dot, replacement)
 
@@ -203,7 +168,7 @@ def _step_of(product: _Product, whole: Value, index: Value) -> Value:
 def _share(product: _Product, length: int, trips: int) -> Share:
     """What a block of steps has of a product: that of its slices, and the number of the first of these."""
     dot, side, part = product.dot, product.side, product.part
-    index, index_type = product.index, part.slice.operands[1 + part.dim].shape.type
+    index, index_type = product.index, part.index.shape.type
     assert index is not None
 
     def make(needed: Sequence[Instruction], done: Instruction) -> list[Instruction]:
@@ -231,7 +196,7 @@ def _share(product: _Product, length: int, trips: int) -> Share:
     return Share(dot, (part.whole, dot.operands[1 - side]), make, use)
 
 
-def _numbers_of_whole(dot: Instruction, side: int, part: _Part) -> tuple[DotDimensionNumbers, int]:
+def _numbers_of_whole(dot: Instruction, side: int, part: Part) -> tuple[DotDimensionNumbers, int]:
     """The dimension numbers of the product of the whole, and which of its dimensions counts the slices."""
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
 

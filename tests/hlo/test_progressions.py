@@ -1,11 +1,11 @@
-"""Loops in blocks: how integers change from iteration to iteration."""
+"""How integers change from iteration to iteration of a loop."""
 
 from __future__ import annotations
 
 import pytest
 
+from xlapy.hlo.progressions import MOST_FOLLOWED, Progression, progression
 from xlapy.hlo.text import parse
-from xlapy.passes.loop_blocks import MOST_FOLLOWED, Progression, progression
 
 
 def progression_of_last(lines: list[str]) -> Progression | None:
