@@ -113,6 +113,46 @@ def test_what_a_loop_writes_over_is_not_filled(first: int, limit: int, step: int
         np.testing.assert_allclose(program(x), xlapy.evaluate(text, x), rtol=1e-6)
 
 
+@pytest.mark.parametrize("last", [11, 10, 12])
+def test_a_loop_that_writes_backwards(last: int) -> None:
+    """Rows `last`, `last` - 1, ...: all but one of them, if that is not the last one of the array, or behind it."""
+    text = LOOP.replace("add(i, one)", "add(i, one)\n  end = s32[] constant(LAST)\n  row.i = s32[] subtract(end, i)")
+    text = text.replace("(y, PART, i, zero)", "(y, row, row.i, zero)").replace("LAST", str(last))
+    for word, value in (("FIRST", 0), ("LIMIT", 12), ("STEP", 1)):
+        text = text.replace(word, str(value))
+    program = xlapy.compile(text, xlapy.CompileOptions(disabled_passes={"unroll-loops"}))
+    assert ("broadcast" in program.llvm_ir()) == (last != 11)
+    x = np.random.default_rng(0).random(3000, np.float32)
+    for _ in range(3):
+        np.testing.assert_allclose(program(x), xlapy.evaluate(text, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps", [60, 64])
+def test_results_of_scans_in_blocks_are_not_filled(steps: int, reverse: bool) -> None:
+    """The last block is shorter where 60 steps are cut into blocks of 16."""
+    import jax
+    import jax.numpy as jnp
+
+    def function(first: Any, x: Any, w: Any) -> Any:
+        def step(state: Any, now: Any) -> Any:
+            state = jnp.cos(state + now @ w)
+            return state, (state, state * 2, state.sum())
+
+        return jax.lax.scan(step, first, x, reverse=reverse)
+
+    generator = np.random.default_rng(0)
+    arguments = [generator.random(shape, np.float32) for shape in ((16, 200), (steps, 16, 40), (40, 200))]
+    text = jax.jit(function).lower(*arguments).as_text()
+    program = xlapy.compile(text)
+    assert program.hlo_text().count(" while(") == 2
+    assert "broadcast" not in program.llvm_ir()
+    expected = jax.tree.leaves(xlapy.evaluate(text, *arguments))
+    for _ in range(3):
+        for got, wanted in zip(jax.tree.leaves(program(*arguments)), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_pieces_that_overlap_write_all() -> None:
     """The last one begins early enough to be as large as the others."""
     import jax

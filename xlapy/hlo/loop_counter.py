@@ -86,7 +86,7 @@ def mean_trips(loop: Instruction, around: Instruction) -> float | None:
     """How often the body of a while in the body of a loop `around` it runs, on average over the iterations of the
     latter, where that follows from its counters; None where that is not plain.
 
-    Numbers do not wrap here: good for reports, and not for rewriting."""
+    A number that would wrap is not known."""
     counting, counters = _counting(loop), {counter.index: counter for counter in loop_counters(around)}
     iterations = next(iter(counters.values())).trips if counters else 0
     if counting is None or not 0 < iterations <= _MOST_ITERATIONS:
@@ -94,7 +94,7 @@ def mean_trips(loop: Instruction, around: Instruction) -> float | None:
     body, total = around.called[1], 0
     for iteration in range(iterations):
         values = {index: counter.first + iteration * counter.step for index, counter in counters.items()}
-        first, last = (_value_of(bound, body, values) for bound in (counting.start, counting.limit))
+        first, last = (value_within(bound, body, values) for bound in (counting.start, counting.limit))
         counter = None if first is None or last is None else counting.between(first, last)
         if counter is None:
             return None
@@ -106,19 +106,41 @@ _MOST_ITERATIONS = 10_000
 """Of how many iterations each is looked at."""
 
 
-def _value_of(value: Instruction, body: Computation, counters: Mapping[int, int], depth: int = 4) -> int | None:
-    """A number, a counter, or what at most `depth` levels of simple arithmetic make of them."""
+def counters_within(loop: Instruction, values: Mapping[int, int]) -> tuple[int, list[LoopCounter]] | None:
+    """How often the body of a while runs, and what counts there, in the body of another loop if `values` are known of
+    the elements of its state (none elsewhere); None where that is not plain. What never changes counts by nothing."""
+    counting, (init,), body = _counting(loop), loop.operands, loop.called[1]
+    if counting is None:
+        return None
+    first, last = (value_within(bound, loop.parent, values) for bound in (counting.start, counting.limit))
+    counter = None if first is None or last is None else counting.between(first, last)
+    if counter is None:
+        return None
+    found = []
+    for index, (start, following) in enumerate(zip(init.operands, body.root.operands, strict=True)):
+        known = value_within(start, loop.parent, values) if start.shape.is_scalar else None
+        step = 0 if state_index(following, body) == index else _step(following, body, index)
+        if known is not None and step is not None and _fits(start, known + counter.trips * step):
+            found.append(LoopCounter(index, known, step, counter.trips))
+    return counter.trips, found
+
+
+def value_within(value: Instruction, body: Computation, values: Mapping[int, int], depth: int = 4) -> int | None:
+    """A number, an element of the state of a loop, or what at most `depth` levels of simple arithmetic make of them."""
     number = number_of(value)
     if number is not None:
-        return int(number)
+        return int(number) if value.shape.type.is_integer else None
     index = state_index(value, body)
     if index is not None:
-        return counters.get(index)
+        return values.get(index)
     arithmetic = _ARITHMETIC.get(value.opcode)
     if arithmetic is None or not depth:
         return None
-    one, other = (_value_of(operand, body, counters, depth - 1) for operand in value.operands)
-    return None if one is None or other is None else arithmetic(one, other)
+    one, other = (value_within(operand, body, values, depth - 1) for operand in value.operands)
+    if one is None or other is None:
+        return None
+    result = arithmetic(one, other)
+    return result if value.shape.type.holds(result, result) else None
 
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {

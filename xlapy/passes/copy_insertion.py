@@ -8,6 +8,9 @@
 At the end of a while body each element of the new state is written where the old one lies. An element that is another
 element of the old state, or a constant, or occurs twice, gets a copy, so that no write destroys what a later one reads.
 Scalars are exempt: they live in registers.
+
+In front of a loop, an array of one number that is the first value of several elements is made for each of them: where
+the state is, if anybody sees it (`hlo/overwritten.py`), instead of somewhere else, to be copied.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import Leaf, leaf_count, origin_of_leaf
+from xlapy.hlo.loop_counter import state_index
 from xlapy.passes.base import Pass
 
 
@@ -30,9 +34,10 @@ class CopyInsertion(Pass):
     def run(self, module: HloModule) -> bool:
         changed = False
         for computation in module.computations():
-            for instruction in computation:
+            for instruction in [*computation]:
                 if instruction.opcode == "while":
                     changed |= _separate_state(instruction.called[1])
+                    changed |= _separate_initial_state(instruction)
         return changed
 
 
@@ -53,6 +58,25 @@ def _separate_state(body: Computation) -> bool:
     if not shared:
         return False
     body.set_root(_with_copies(body, root, frozenset(shared)))
+    return True
+
+
+def _separate_initial_state(loop: Instruction) -> bool:
+    """Gives each element that begins as an array of one number, and does not stay so, such an array of its own."""
+    (init,), body, computation = loop.operands, loop.called[1], loop.parent
+    if init.opcode != "tuple" or init.sole_user is not loop or body.root.opcode != "tuple":
+        return False
+    elements = [*init.operands]
+    for index, element in enumerate(elements):
+        is_shared = element.sole_user is not init or elements.count(element) > 1
+        is_filled = element.opcode == "broadcast" and element.operands[0].shape.is_scalar
+        if is_filled and is_shared and state_index(body.root.operands[index], body) != index:
+            elements[index] = computation.add_copy(element, element.operands)
+    if elements == [*init.operands]:
+        return False
+    state = computation.add_copy(init, elements)
+    computation.replace(init, state)
+    computation.remove([init])
     return True
 
 

@@ -31,6 +31,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import may_share_a_run
 from xlapy.hlo.leaves import Leaf, array_leaves, is_name, origin_of_leaf
 from xlapy.hlo.ops import Trait
+from xlapy.hlo.overwritten import is_overwritten
 from xlapy.hlo.schedule import JointRun, Schedule
 from xlapy.passes.analysis.in_place import overwritable_operands
 
@@ -188,8 +189,10 @@ def _first_behind(place: int, places: Sequence[int], end: int) -> int:
 
 
 def _moved_bytes(instruction: Instruction) -> int:
-    """What a kernel reads and writes, if it may be in a joint run and is of a size for one; else 0."""
+    """What a kernel reads and writes, if it may be in a joint run, is of a size for one, and runs at all; else 0."""
     if not may_share_a_run(instruction) or is_name(instruction) or instruction.control_predecessors:
+        return 0
+    if is_overwritten(instruction):
         return 0
     moved = traffic(instruction)
     total = moved.read + moved.written
