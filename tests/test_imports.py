@@ -83,6 +83,7 @@ HLO_FLOORS = (
         "loop_counter",
         "progressions",
         "overwritten",
+        "views",
         "nesting",
         "specialize",
     },

@@ -1,7 +1,7 @@
 """Dynamic slices, and updates of them, that are one block of memory each: copied by the entry, without a kernel.
 
 They are what loops over steps, or over pieces of a batch, read and write. Larger ones have kernels that threads share.
-Single elements, as loops over scalars read and write them, are loaded and stored.
+Single elements, as loops over scalars read and write them, are loaded and stored. Of views, the address is.
 """
 
 from __future__ import annotations
@@ -13,29 +13,39 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import clamped_start
 from xlapy.codegen.frame import Frame
 from xlapy.codegen.indexing import SCALAR, Indexing
-from xlapy.codegen.ir import Value
+from xlapy.codegen.ir import PTR, Value
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.views import is_block, is_view, view_of
 
 
 def is_block_copy(instruction: Instruction) -> bool:
     """Whether a dynamic-slice or dynamic-update-slice moves one block of memory that one core may as well copy."""
     whole, part, _ = _operation(instruction)
-    if not (part.size and 2 * part.bytes <= PARALLEL_BYTES and whole.is_static and part.is_static):
+    if not (part.size and 2 * part.bytes <= PARALLEL_BYTES and is_block(whole, part)):
         return False
-    cut = [dim for dim, (size, taken) in enumerate(zip(whole.dims, part.dims, strict=True)) if size != taken]
     arrays = [instruction, *instruction.operands[:2]]
-    are_neighbours = all(part.dims[dim] == 1 for dim in range(max(cut, default=0)))
-    return are_neighbours and all(is_row_major(array) for array in arrays if array.shape.rank)
+    return all(is_row_major(array) for array in arrays if array.shape.rank)
 
 
 def copy_slice(frame: Frame, slice: Instruction) -> None:
     """Copies a block out of the operand."""
     source = _block(frame, slice, frame.array(slice.operands[0]))
     frame.k.memcpy(frame.array(slice), source, slice.shape.bytes)
+
+
+def store_address(frame: Frame, view: Instruction) -> None:
+    """Stores where the block begins."""
+    frame.k.store(frame.array(view), _block(frame, view, frame.array(view.operands[0])))
+
+
+def address_of_array(frame: Frame, value: Instruction) -> Value:
+    """Where an array begins, that may be a view."""
+    place = frame.array(value)
+    return place if view_of(value) is None else frame.k.load(place, PTR)
 
 
 def copy_update(frame: Frame, update_slice: Instruction) -> None:
@@ -48,8 +58,8 @@ def reads_only_registers(instruction: Instruction) -> bool:
     """Whether what is moved without a kernel has all its scalars from registers."""
     if instruction.opcode == "fusion":
         return update_of_element(instruction) is not None
-    is_block = instruction.opcode in ("dynamic-slice", "dynamic-update-slice") and is_block_copy(instruction)
-    return is_block and instruction.shape.rank > 0
+    moves_block = instruction.opcode in ("dynamic-slice", "dynamic-update-slice") and is_block_copy(instruction)
+    return (moves_block and instruction.shape.rank > 0) or is_view(instruction)
 
 
 def load_element(frame: Frame, slice: Instruction) -> None:

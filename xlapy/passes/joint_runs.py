@@ -33,6 +33,7 @@ from xlapy.hlo.leaves import Leaf, array_leaves, is_name, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.overwritten import is_overwritten
 from xlapy.hlo.schedule import JointRun, Schedule
+from xlapy.hlo.views import is_view
 from xlapy.passes.analysis.in_place import overwritable_operands
 
 NAME = "joint-runs"
@@ -192,7 +193,7 @@ def _moved_bytes(instruction: Instruction) -> int:
     """What a kernel reads and writes, if it may be in a joint run, is of a size for one, and runs at all; else 0."""
     if not may_share_a_run(instruction) or is_name(instruction) or instruction.control_predecessors:
         return 0
-    if is_overwritten(instruction):
+    if is_overwritten(instruction) or is_view(instruction):
         return 0
     moved = traffic(instruction)
     total = moved.read + moved.written

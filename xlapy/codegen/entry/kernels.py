@@ -20,12 +20,14 @@ from xlapy.codegen.slice_copies import (
     copy_update,
     is_block_copy,
     load_element,
+    store_address,
     store_element,
     update_of_element,
 )
 from xlapy.hlo.buffer_plan import Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.overwritten import is_overwritten
+from xlapy.hlo.views import is_view
 from xlapy.support.registry import Registry
 
 
@@ -71,6 +73,9 @@ def _unread(entry: Entry, frame: Frame, instruction: Instruction) -> bool:
 
 @SHORTCUTS.register("dynamic-slice")
 def _slice(entry: Entry, frame: Frame, instruction: Instruction) -> bool:
+    if is_view(instruction):
+        store_address(frame, instruction)
+        return True
     if not is_block_copy(instruction):
         return False
     entry.steps[instruction] = (Step("memcpy"),)

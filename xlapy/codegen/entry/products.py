@@ -19,6 +19,7 @@ from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.spread import SPREAD_SIZES
 from xlapy.codegen.packed_constants import PackedSide, packed_side
 from xlapy.codegen.row_blocks import write_row_blocks
+from xlapy.codegen.slice_copies import address_of_array
 from xlapy.hlo.buffer_plan import Home, Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import fused_product, fusion_roots, product_leaf
@@ -81,11 +82,11 @@ def _fusion(entry: Entry, frame: Frame, instruction: Instruction) -> None:
 
 def _sides(entry: Entry, frame: Frame, sides: Sequence[Instruction], packed: PackedSide | None) -> list[Value]:
     """Where the two sides of a product are, one of which may be packed."""
-    locations = [frame.plan.location(side) for side in sides]
-    if packed is not None:
-        (number,) = entry.kernels.tables_for(packed.constant, lambda: [packed.constant])
-        locations[packed.side] = Location(Home.CONSTANT, number)
-    return [frame.pointer(location) for location in locations]
+    if packed is None:
+        return [address_of_array(frame, side) for side in sides]
+    (number,) = entry.kernels.tables_for(packed.constant, lambda: [packed.constant])
+    strips = frame.pointer(Location(Home.CONSTANT, number))
+    return [strips if side == packed.side else address_of_array(frame, value) for side, value in enumerate(sides)]
 
 
 def _row_blocks(entry: Entry, frame: Frame, instruction: Instruction, blocks: RowBlocks) -> None:

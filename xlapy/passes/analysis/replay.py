@@ -16,6 +16,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import SAME_VALUE, is_renaming, leaf_count, leaf_offset, result_leaves
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.views import ADDRESS_BYTES, is_view
 from xlapy.support.errors import InternalError
 
 Tag = object
@@ -49,6 +50,7 @@ class _Replay:
     plan: BufferPlan
     schedule: Schedule
     memory: _Memory = field(default_factory=_Memory)
+    viewed: dict[Tag, tuple[Instruction, Tags]] = field(default_factory=dict)  # the arrays that views are parts of
 
     def run(self, computation: Computation, arguments: Tags) -> Tags:
         values: dict[Instruction, Tags] = {}
@@ -94,6 +96,8 @@ class _Replay:
             return self.start(instruction, operands)
         if instruction.spec.done_of is not None:
             return operands[0][result_leaves(instruction.operands[0])]
+        if is_view(instruction):
+            return self.view(instruction, operands[0])
         return self.produce(instruction)
 
     def run_together(
@@ -119,6 +123,13 @@ class _Replay:
         """The operands stay where they are; the rest is written."""
         own = [tag for tags in operands for tag in tags][: result_leaves(instruction).start]
         return own + self.produce(instruction, len(own))
+
+    def view(self, instruction: Instruction, whole: Tags) -> Tags:
+        """A place for an address; who reads it reads the whole array, too."""
+        tag = object()
+        self.memory.write(self.plan.location(instruction), ADDRESS_BYTES, tag)
+        self.viewed[tag] = instruction.operands[0], whole
+        return [tag]
 
     def disturb(self, instruction: Instruction) -> None:
         """What lies in the scratch memory of an instruction is gone before it has read its operands."""
@@ -146,6 +157,8 @@ class _Replay:
             location = self.plan.leaves[instruction][leaf]
             if tag is not None and (location is None or not self.memory.holds(location, tag)):
                 raise InternalError(f"{reader} reads leaf {leaf} of {instruction} at {location}, where it is no more")
+            if tag in self.viewed:
+                self.read(*self.viewed[tag], reader)
 
     def move(self, source: Instruction, tags: Tags, target: Instruction) -> Tags:
         """The leaves of `source` become those of `target`, copied where the places differ. Scalars are loaded into

@@ -16,6 +16,7 @@ from xlapy.hlo.leaves import SAME_VALUE, is_renaming, leaf_count, leaf_offset, o
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.views import ADDRESS_BYTES, is_view
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.support.registry import Registry
 
@@ -188,6 +189,17 @@ for _name, _spec in OPS.items():
 def _constant(assigner: Assigner, instruction: Instruction) -> Leaves:
     assigner.constants.append(instruction)
     return [assigner.new_buffer(instruction.shape, Location(Home.CONSTANT, len(assigner.constants) - 1))]
+
+
+@_HANDLERS.register("dynamic-slice")
+def _dynamic_slice(assigner: Assigner, instruction: Instruction) -> Leaves:
+    """A view has an address, of an array that must be there as long as that."""
+    if not is_view(instruction):
+        return _produce(assigner, instruction)
+    operands = [buffer for operand in instruction.operands for buffer in assigner.use(operand)]
+    address = assigner.new_memory(ADDRESS_BYTES)
+    address.keeps = tuple(buffer for buffer in operands if buffer is not None)
+    return [address]
 
 
 @_HANDLERS.register("tuple")
