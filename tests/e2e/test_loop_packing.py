@@ -88,6 +88,22 @@ def test_many_rows_take_a_large_matrix_as_it_is() -> None:
     assert "packed once" not in executable.explain(LIMITS)
 
 
+@pytest.mark.parametrize("offset", range(0, 64, 16))
+@pytest.mark.parametrize(("rows", "width", "kind"), [(16, 128, "f32"), (3, 80, "f64"), (9, 64, "s32")])
+def test_rows_of_a_caller_lie_anywhere(rows: int, width: int, kind: str, offset: int) -> None:
+    """They are copied to where cache lines begin; bits are those of a product in place."""
+    text, (state, matrix) = loop(rows, width, kind, depth=0, steps=20), arguments(rows, width, kind)
+    memory = np.zeros(matrix.nbytes + 128, np.uint8)
+    first = -memory.ctypes.data % 64 + offset
+    moved = memory[first : first + matrix.nbytes].view(matrix.dtype).reshape(matrix.shape)
+    moved[:] = matrix
+    runs = [xlapy.compile(text, xlapy.CompileOptions(num_threads=count)) for count in (1, 2, 3, 8)]
+    assert "copied once for 20 steps" in runs[0].explain(LIMITS)
+    alone = xlapy.compile(text, xlapy.CompileOptions(disabled_passes={"pack-for-loops"}))(state, moved)
+    assert {run(state, moved).tobytes() for run in runs} == {alone.tobytes()}
+    np.testing.assert_allclose(alone, xlapy.evaluate(text, state, matrix), rtol=1e-4, atol=1e-5)
+
+
 STRIPS = {
     "strips of columns": """
       x = f32[5,40] parameter(0)

@@ -15,6 +15,9 @@ that is stored by columns.
 
 It pays where steps are many and have few rows, and where the library would not find the matrix as good as packed: rows
 of one that the second-level cache holds are. The memory it takes is the price, as much as the matrix has.
+
+Those of a caller's array, unless each vector of them may lie across two cache lines: there such a matrix is copied as
+it is, to where lines begin.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from typing import ClassVar
 
 from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.loop_counter import state_index, trip_count
+from xlapy.hlo.loop_counter import mean_trips, state_index, trip_count
 from xlapy.hlo.matrix_products import KINDS_IN_MEMORY, library_product
 from xlapy.passes import new
 from xlapy.passes.base import Pass, Record, pinned, program_computations
@@ -36,7 +39,10 @@ LEAST_STEPS = 8
 """Packing takes about as long as one step saves."""
 
 UNKNOWN_STEPS = 2
-"""Of a loop that does not say how many it has, as one over blocks of steps, the last one of which is shorter."""
+"""Of a loop that does not say how many it has."""
+
+LEAST_STEPS_OF_COPY = 16
+"""A copy of what lies well already is little then."""
 
 STRIP_BYTES = 256
 """Of a row of a strip: as wide as the widest tiles."""
@@ -92,13 +98,16 @@ class LoopPacking(Pass):
             if dot.opcode != "dot" or dot in fixed or not _never_changes(dot.operands[1], loop):
                 continue
             width, steps = _width_of_strips(dot), _steps(dot.operands[1], [*around, loop])
-            if width is None or steps < LEAST_STEPS:
+            is_copied = width is None and steps >= LEAST_STEPS_OF_COPY and _may_be_split(dot, [*around, loop])
+            if not is_copied and (width is None or steps < LEAST_STEPS):
                 continue
             matrix, depth = dot.operands[1], _contracted(dot)
             if (matrix, depth) not in packed:
-                packed[matrix, depth], _ = new.materialize(_in_strips(matrix, depth, width), body, dot)
+                better = new.copy(matrix) if width is None else _in_strips(matrix, depth, width)
+                packed[matrix, depth], _ = new.materialize(better, body, dot)
             replacement, _ = new.materialize(_product(dot, packed[matrix, depth]), body, dot)
-            reason = f"{matrix.shape} is packed once for {steps} steps, which takes {matrix.shape.bytes:,} bytes"
+            verb = "copied" if is_copied else "packed"
+            reason = f"{matrix.shape} is {verb} once for {steps} steps, which takes {matrix.shape.bytes:,} bytes"
             self.records.append(Record.of(dot, True, reason))
             body.replace(dot, replacement)
             body.remove([dot])
@@ -115,13 +124,37 @@ def _never_changes(matrix: Instruction, loop: Instruction) -> bool:
 
 
 def _steps(matrix: Instruction, loops: Sequence[Instruction]) -> int:
-    """How often, at least, the body of the last of nested loops runs while `matrix`, which it reads, stays as it is."""
+    """How often, about, the body of the last of nested loops runs while `matrix`, which it reads, stays as it is."""
     *around, loop = loops
     trips, index = trip_count(loop), state_index(matrix, loop.called[1])
     assert index is not None
+    if trips is None and around:
+        trips = int(mean_trips(loop, around[-1]) or UNKNOWN_STEPS)
     steps = UNKNOWN_STEPS if trips is None else trips
     source = loop.operands[0].operands[index]
     return steps * _steps(source, around) if around and _never_changes(source, around[-1]) else steps
+
+
+def _may_be_split(dot: Instruction, loops: Sequence[Instruction]) -> bool:
+    """Whether the body of the last of nested loops reads vectors of an array of the caller's, which begins anywhere,
+    from a cache that is near enough for that to matter."""
+    matrix, call = dot.operands[1], library_product(dot)
+    if call is None or call.kind not in KINDS_IN_MEMORY or matrix.shape.rank != 2 or matrix.shape.bytes > NEAR_BYTES:
+        return False
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    is_by_rows = not numbers.lhs_batch and numbers.rhs_contracting == (0,)
+    return is_by_rows and 1 < call.sizes["m"] <= MOST_ROWS and call.sizes["n"] > 1 and _is_of_caller(matrix, loops)
+
+
+def _is_of_caller(matrix: Instruction, loops: Sequence[Instruction]) -> bool:
+    """Whether an element of the state of the last of nested loops, which never changes there, is a parameter."""
+    *around, loop = loops
+    index = state_index(matrix, loop.called[1])
+    assert index is not None
+    source = loop.operands[0].operands[index]
+    if around:
+        return _never_changes(source, around[-1]) and _is_of_caller(source, around)
+    return source.opcode == "parameter"
 
 
 def _contracted(dot: Instruction) -> int:
