@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 
 import numpy as np
 import pytest
 
 import xlapy
 from tests.support.native import assert_same_bits
+from xlapy.codegen.target import reference_target
+from xlapy.compiler import compile_module
+from xlapy.hlo.text import parse
 
 FUNCTIONS = ("sine", "cosine", "exponential", "tanh", "log-plus-one", "logistic")
 
@@ -42,6 +46,19 @@ def test_equal_functions_share_a_vector(kind: str, count: int) -> None:
         at = np.asarray(at + step, dtype)
         assert_same_bits(result, alone("sine", kind, at))
     assert "insertelement" in executable.llvm_ir()
+
+
+@pytest.mark.parametrize(("name", "widest"), [("sse2", 4), ("avx2", 8), ("avx512", 8)])
+def test_vectors_are_no_longer_than_pays(name: str, widest: int) -> None:
+    """Nowhere are there lanes for all 16, and in nothing that is called rarely either."""
+    lines = [f"a{n} = f32[] constant({n})\n b{n} = f32[] add(x, a{n})\n s{n} = f32[] sine(b{n})" for n in range(16)]
+    types, names = ", ".join(["f32[]"] * 16), ", ".join(f"s{n}" for n in range(16))
+    body = "\n".join(["x = f32[] parameter(0)", *lines, f"ROOT t = ({types}) tuple({names})"])
+    compiled = compile_module(
+        parse(f"HloModule m\nENTRY e {{\n{body}\n}}"), xlapy.CompileOptions(), reference_target(name)
+    )
+    code = [line for module in compiled.program.llvm_modules for line in module.splitlines() if "alloca" not in line]
+    assert max(int(lanes) for lanes in re.findall(r"<(\d+) x float>", "\n".join(code))) == widest
 
 
 def test_large_angles_and_special_numbers_share_one_too() -> None:

@@ -34,9 +34,8 @@ class RareFunction(Record):
         lanes = operands[0].type.lanes
         room = -(-lanes // self.lanes_per_step) * self.lanes_per_step
         slots = [k.alloca(type.with_lanes(room), align=CACHE_LINE) for type in (*self.operands, *self.results)]
-        repeated = [lane % lanes for lane in range(room)]  # so that nothing is rarer where there are no lanes
         for slot, operand in zip(slots, operands, strict=False):
-            k.store(slot, k.shuffle(operand, None, repeated) if room > lanes > 1 else k.splat(operand, room))
+            _fill(k, slot, operand, room)
         k.call(self.symbol, [*slots, k.const(I64, lanes)])
         places = zip(slots[len(operands) :], self.results, strict=True)
         return [k.load(slot, type.with_lanes(lanes)) for slot, type in places]
@@ -64,3 +63,16 @@ class RareFunction(Record):
             ]
             for place, value in zip(places[len(loaded) :], self.compute(k, *loaded), strict=True):
                 k.store(place, value)
+
+
+def _fill(k: KernelBuilder, slot: Value, operand: Value, room: int) -> None:
+    """Stores the operand, again and again: nothing shall be rarer where it has no lanes.
+
+    Not as one longer vector, if that can be helped: LLVM would keep the operand in a long register all the time."""
+    lanes = operand.type.lanes
+    if lanes > 1 and room % lanes == 0:
+        for first in range(0, room, lanes):
+            k.store(k.gep(slot, first, operand.type.element.bytes), operand)
+        return
+    repeated = [lane % lanes for lane in range(room)]
+    k.store(slot, k.shuffle(operand, None, repeated) if lanes > 1 else k.splat(operand, room))
