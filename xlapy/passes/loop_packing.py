@@ -44,6 +44,9 @@ UNKNOWN_STEPS = 2
 LEAST_STEPS_OF_COPY = 16
 """A copy of what lies well already is little then."""
 
+MOST_BYTES_OF_COPY = 1 << 17
+"""Of a matrix that is only moved: the memory of larger ones is felt beside what else a loop needs."""
+
 STRIP_BYTES = 256
 """Of a row of a strip: as wide as the widest tiles."""
 
@@ -137,9 +140,11 @@ def _steps(matrix: Instruction, loops: Sequence[Instruction]) -> int:
 
 def _may_be_split(dot: Instruction, loops: Sequence[Instruction]) -> bool:
     """Whether the body of the last of nested loops reads vectors of an array of the caller's, which begins anywhere,
-    from a cache that is near enough for that to matter."""
+    in a matrix that is small enough to be there twice."""
     matrix, call = dot.operands[1], library_product(dot)
-    if call is None or call.kind not in KINDS_IN_MEMORY or matrix.shape.rank != 2 or matrix.shape.bytes > NEAR_BYTES:
+    if call is None or call.kind not in KINDS_IN_MEMORY or matrix.shape.rank != 2:
+        return False
+    if matrix.shape.bytes > MOST_BYTES_OF_COPY:
         return False
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     is_by_rows = not numbers.lhs_batch and numbers.rhs_contracting == (0,)
