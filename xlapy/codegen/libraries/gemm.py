@@ -240,7 +240,7 @@ class _GemmEmitter(GemmGradient):
             problem = PROBLEM.at(k, k.parameters["problem"])
             problem["n"] = k.mul(problem["n"], self._kind.parts)
             if not self._kind.unit:
-                with k.if_(self._has_several_matrices(k, problem)), k.if_(self._has_small_matrices(k, problem)):
+                with k.if_(self._has_small_matrices(k, problem)):
                     self._run_small(k, problem)
                     k.ret()
             if self._kind.is_packed_in_memory:

@@ -1,4 +1,4 @@
-"""Batches of small matrices, each computed by one thread, with as little as possible decided for each of them.
+"""Small matrices, one or a batch, each computed by one thread, with as little as possible decided for each of them.
 
 What tiles there are, and what has to be packed, is the same for all matrices of a batch. So a thread finds that out
 once for the range that it was given, and goes from tile to tile:
@@ -33,7 +33,9 @@ from xlapy.support.records import Record
 _MOST_WORK = 1 << 17
 """Multiplications of a matrix. With more, what is decided for it takes no time to speak of."""
 
-_LEAST_MATRICES = 4
+_PARTS_OF_CACHE = 4
+"""Of the bytes of a second-level cache, one of which is no less than the multiplications of a matrix: near caches hold
+all of it then, wherever its rows lie."""
 
 
 class _Cut(Record):
@@ -70,15 +72,11 @@ class _Rows(Record):
 class GemmSmall(GemmPanels):
     """Writes the function that computes some small matrices, and what decides for it."""
 
-    def _has_several_matrices(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether there are enough, if they are small; what else that takes is not asked of a single one."""
-        return k.compare("ge", problem["batches"], _LEAST_MATRICES)
-
     def _has_small_matrices(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether each of them is small."""
+        """Whether each matrix is small."""
         work = k.mul(k.mul(problem["m"], problem["n"]), problem["k"])
         conditions = [
-            k.compare("le", work, _MOST_WORK),
+            k.compare("le", work, min(_MOST_WORK, self._target.l2_bytes // _PARTS_OF_CACHE)),
             k.compare("le", problem["k"], self._chunk_steps),
             k.not_(self._is_packed_before(k, problem)),
         ]
