@@ -275,7 +275,8 @@ def machine_lines(run: Run) -> list[str]:
 
 def _limit_texts(limits: Limits) -> list[str]:
     rates = [("f32", limits.f32, "GFLOP/s"), ("f64", limits.f64, "GFLOP/s")]
-    rates += [("fed f32", limits.fed_f32, "GFLOP/s"), ("fed f64", limits.fed_f64, "GFLOP/s")]
+    fed = {"fed f32": limits.fed_f32, "fed f64": limits.fed_f64}
+    rates += [(name, rate, "GFLOP/s") for name, rate in fed.items() if rate is not None]
     rates += [("read", limits.read, "GB/s"), ("copy", limits.copy, "GB/s"), ("triad", limits.triad, "GB/s")]
     return [f"{name} {rate.one / 1e9:.0f} / {rate.all / 1e9:.0f} {unit}" for name, rate, unit in rates]
 

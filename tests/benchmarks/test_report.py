@@ -13,7 +13,7 @@ from benchmarks.measure import Compilation, Memory, Outcome, Plan
 from benchmarks.report import PAGE_BEGIN, PAGE_END, Run, columns, is_behind, line, summary, write_page
 from benchmarks.statistics import Interval
 from benchmarks.workload import Case, Workload
-from xlapy.report.limits import LIMITS, Limits, Pair
+from xlapy.report.limits import Limits, Pair
 
 RATE = Pair(1e9, 2e9)
 QUIET = Load(at=0.0, busy=0.0, stolen=0.0, average=0.1)
@@ -36,7 +36,7 @@ def _measured(name: str, ratio: Interval) -> Outcome:
 def _run(*outcomes: Outcome) -> Run:
     machine = {"processor": "a processor", "usable_cores": 2, "caches": {"L1": "32K"}, "system": "Linux"}
     machine |= {"python": "3.11", "packages": {"numpy": "2"}}
-    limits = Limits(2, 1 << 20, *[RATE] * len(LIMITS))
+    limits = Limits(2, 1 << 20, *[RATE] * 7)
     return Run(machine, Plan(), False, ["xla"], {}, limits, QUIET, QUIET, 0.0, outcomes)
 
 

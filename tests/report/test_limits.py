@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -34,8 +35,6 @@ LIMITS = Limits(
     cache_bytes=1000,
     f32=Pair(50.0, 100.0),
     f64=Pair(25.0, 50.0),
-    fed_f32=Pair(45.0, 90.0),
-    fed_f64=Pair(22.0, 44.0),
     read=Pair(10.0, 20.0),
     copy=Pair(8.0, 16.0),
     triad=Pair(9.0, 18.0),
@@ -46,6 +45,12 @@ def shortest(operations: float, read: int, written: int, *, double: bool = False
     bound = LIMITS.bound(operations, read, written, double=double)
     assert bound is not None
     return LIMITS.seconds(bound)
+
+
+def test_limits_are_written_down_with_what_else_was_measured() -> None:
+    for limits in (LIMITS, replace(LIMITS, fed_f32=Pair(45.0, 90.0))):
+        assert Limits.from_dict(json.loads(json.dumps(limits.as_dict()))) == limits
+    assert (limits.alone().fed_f32, limits.alone().fed_f64) == (Pair(45.0, 45.0), None)
 
 
 def test_arithmetic_limits_what_fits_into_the_cache() -> None:

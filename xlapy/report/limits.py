@@ -87,11 +87,11 @@ class Limits:
     cache_bytes: int  # of the last level: what fits is not limited by memory
     f32: Pair
     f64: Pair
-    fed_f32: Pair
-    fed_f64: Pair
     read: Pair
     copy: Pair
     triad: Pair
+    fed_f32: Pair | None = None
+    fed_f64: Pair | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, to be written down."""
@@ -100,13 +100,14 @@ class Limits:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Limits:
         """The limits that `as_dict` wrote down."""
-        pairs = {name: Pair(**values[name]) for name in LIMITS}
+        pairs = {name: Pair(**values[name]) for name in LIMITS if values.get(name)}
         return Limits(cores=values["cores"], cache_bytes=values["cache_bytes"], **pairs)
 
     def alone(self) -> Limits:
         """Those of a program that keeps to one core."""
-        pairs: dict[str, Pair] = {name: getattr(self, name) for name in LIMITS}
-        return Limits(1, self.cache_bytes, **{name: Pair(pair.one, pair.one) for name, pair in pairs.items()})
+        pairs: dict[str, Pair | None] = {name: getattr(self, name) for name in LIMITS}
+        one = {name: Pair(pair.one, pair.one) for name, pair in pairs.items() if pair is not None}
+        return Limits(1, self.cache_bytes, **one)
 
     def bound(self, operations: float, read: int, written: int, *, double: bool) -> Bound | None:
         """What a program that does so much is limited by most, with its data in memory or in cache; None by nothing.
