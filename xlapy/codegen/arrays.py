@@ -303,7 +303,11 @@ class Array:
             return None
         if last.is_uniform and (dims[-1] != step or not 0 <= (last.start.constant or 0) < step):
             return None
-        return ix.k.remainder(last.start, step) if last.step in (0, step) else None
+        beyond, rest = divmod(self.displacement, width)
+        if rest or last.step not in (0, step):
+            return None
+        column = ix.k.remainder(last.start, step)
+        return None if column is None else (column + beyond) % step
 
     def _is_permuted(self, ix: Indexing) -> bool:
         """Whether lanes choose among those of several registers."""
@@ -360,7 +364,8 @@ class Array:
             return None
         starts = [coordinates[dim].start.constant if coordinates[dim].is_uniform else None for dim in inside]
         column = sum(start * strides[dim] for start, dim in zip(starts, inside, strict=True) if isinstance(start, int))
-        return None if None in starts or not 0 <= column < step else column
+        is_displaced = self.displacement % (step * type.element.bytes) != 0
+        return None if is_displaced or None in starts or not 0 <= column < step else column
 
     def _load_turned(self, ix: Indexing, offset: Coordinate, column: int) -> Value:
         """A column of as many rows as there are lanes, out of a block of their columns."""

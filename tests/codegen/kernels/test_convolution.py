@@ -9,6 +9,7 @@ import pytest
 
 import xlapy
 from tests.support.close_results import check_same
+from tests.support.guarded_memory import read_only
 from tests.support.random_windows import random_array
 from xlapy.codegen.kernels.convolution import (
     MOST_VECTORS,
@@ -299,3 +300,17 @@ def _meeting(text: str, x: np.ndarray, k: np.ndarray) -> np.ndarray:
     """What is infinite where an element that is meets a place of the kernel, and finite elsewhere."""
     met = xlapy.evaluate(text, np.isinf(x).astype(np.float32), np.ones_like(k))
     return np.where(met > 0, np.inf, 0)
+
+
+def test_nothing_behind_images_side_by_side_is_read() -> None:
+    """Images of a group lie one element apart, and each picks its own out of the same vectors."""
+    text = """HloModule m
+      ENTRY main { x = f64[1,12,29,32] parameter(0)
+        k = f64[1,6,29,16] parameter(1)
+        ROOT c = f64[3,7,2,16] convolution(x, k), window={size=6x29 pad=1_0x3_3 rhs_dilate=2x1},
+          dim_labels=f01b_i01o->01bf, batch_group_count=16 }"""
+    generator = np.random.default_rng(2)
+    arrays = [generator.integers(-4, 5, dims).astype(np.float64) for dims in ((1, 12, 29, 32), (1, 6, 29, 16))]
+    compiled, wanted = xlapy.compile(text), xlapy.evaluate(text, *arrays)
+    for at_end in (True, False):
+        np.testing.assert_array_equal(compiled(*(read_only(array, at_end=at_end) for array in arrays)), wanted)
