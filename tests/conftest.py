@@ -2,6 +2,7 @@
 
 import gc
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -34,8 +35,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="module")
-def only_new_garbage() -> None:
+def only_new_garbage() -> Iterator[None]:
     """Tests that look for garbage again and again find what they made, and need not look at what all those made that
     were before them in this process: some million objects, which takes a tenth of a second each time."""
     gc.collect()
     gc.freeze()
+    yield
+    gc.unfreeze()

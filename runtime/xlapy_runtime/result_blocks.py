@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from xlapy_runtime.capsules import keep_for_good, new_capsule
 from xlapy_runtime.size_classes import class_bytes, size_class
 
-PAGE_BYTES = 4096
 PAGED_BYTES = 32 * 1024
 """Blocks of so many bytes or more begin on a page, so that kernels store where they have just loaded, counted from the
 beginnings of pages: a load waits for stores that are under way to the same place of any page."""

@@ -126,7 +126,7 @@ def test_where_too_much_waits_all_of_it_goes() -> None:
     assert waiting == [(1, size), (2, 2 * size)] * 3
 
 
-def test_as_much_waits_as_the_results_of_one_program_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_much_waits_as_the_results_of_one_program_need() -> None:
     many = ", ".join(["tensor<100000xi32>"] * 5)
     with limit(100_000):
         program = xlapy.compile(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xlapy.codegen.call_wrapper_text import NEXT, each, load, place, store
 from xlapy_runtime.alignment import LINE_BYTES
-from xlapy_runtime.result_blocks import HANDLER_SYMBOLS, PAGE_BYTES, PAGED_BYTES, POOL_SYMBOL, TRIM_SYMBOL
+from xlapy_runtime.images import PAGE_BYTES
+from xlapy_runtime.result_blocks import HANDLER_SYMBOLS, PAGED_BYTES, POOL_SYMBOL, TRIM_SYMBOL
 
 _MALLOC, _CALLOC, _REALLOC, _FREE = HANDLER_SYMBOLS
 _POOL = f"@{POOL_SYMBOL}"

@@ -20,6 +20,18 @@ from xlapy.support.records import Record
 
 COUNT = Shape.scalar(S64)
 
+MOST_ROWS = 128
+"""Of a step's product that shares one with other steps: with more, it is as quick alone."""
+
+BLOCK_ROWS = 256
+"""Of the product of a block of steps, about: with more, products are hardly quicker."""
+
+LITTLE_BYTES = 1 << 19
+"""Kept of all steps: less is no burden on caches."""
+
+MOST_BYTES = 32 << 20
+"""Kept of a block, or of all steps at once."""
+
 
 def can_be_cut(loop: Instruction) -> bool:
     """Condition and body look at elements of the state only, never at all of it; and no effect needs a place."""

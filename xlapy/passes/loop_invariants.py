@@ -13,7 +13,7 @@ memory and bandwidth to keep. Loops and conditionals stay as well: a loop in fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,16 +32,22 @@ class LoopInvariantCodeMotion(ComputationPass):
 
     def run_on(self, computation: Computation) -> bool:
         changed = False
-        fixed = pinned(computation)
-        for instruction in computation.post_order():
-            if instruction.opcode == "while" and instruction not in fixed and is_rewritable(instruction):
-                values = [value for called in instruction.called for value in _worth_carrying(instruction, called)]
-                if values:
-                    names = ", ".join(value.name for value in values)
-                    self.records.append(Record.of(instruction, True, f"{names} never change"))
-                    carry(instruction, values)
-                    changed = True
+        for loop in rewritable_loops(computation):
+            values = [value for called in loop.called for value in _worth_carrying(loop, called)]
+            if values:
+                names = ", ".join(value.name for value in values)
+                self.records.append(Record.of(loop, True, f"{names} never change"))
+                carry(loop, values)
+                changed = True
         return changed
+
+
+def rewritable_loops(computation: Computation) -> Iterator[Instruction]:
+    """The whiles that may be replaced, and whose state can get another element; each is looked at when it is due."""
+    fixed = pinned(computation)
+    for loop in computation.post_order():
+        if loop.opcode == "while" and loop not in fixed and is_rewritable(loop):
+            yield loop
 
 
 def is_rewritable(loop: Instruction) -> bool:

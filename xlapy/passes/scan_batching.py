@@ -29,22 +29,10 @@ from xlapy.hlo.progressions import Progression, progression
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.base import ComputationPass, Record, pinned
-from xlapy.passes.loop_blocks import Share, can_be_cut, cut_into_blocks
-from xlapy.passes.loop_invariants import is_rewritable, unchanged_elements
+from xlapy.passes.loop_blocks import BLOCK_ROWS, LITTLE_BYTES, MOST_BYTES, MOST_ROWS, Share, can_be_cut, cut_into_blocks
+from xlapy.passes.loop_invariants import rewritable_loops, unchanged_elements
 from xlapy.passes.loop_parts import Part, goes_through, part_of
 from xlapy.passes.new import Value
-
-MOST_ROWS = 128
-"""Rows of a step: a product of more is as quick alone."""
-
-BLOCK_ROWS = 256
-"""Rows of a block of steps: with more, products are hardly quicker."""
-
-LITTLE_BYTES = 1 << 19
-"""Of the results of all steps: less is no burden on caches."""
-
-MOST_BYTES = 32 << 20
-"""Of the results of all steps at once, or of one block."""
 
 
 @dataclass
@@ -54,10 +42,8 @@ class ScanBatching(ComputationPass):
 
     def run_on(self, computation: Computation) -> bool:
         changed = False
-        fixed = pinned(computation)
-        for loop in computation.post_order():
-            if loop.opcode == "while" and loop not in fixed and is_rewritable(loop):
-                changed = self._batch(loop) or changed
+        for loop in rewritable_loops(computation):
+            changed = self._batch(loop) or changed
         return changed
 
     def _batch(self, loop: Instruction) -> bool:

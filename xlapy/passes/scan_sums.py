@@ -39,28 +39,16 @@ from xlapy.hlo.loop_counter import state_index, trip_count
 from xlapy.hlo.progressions import Progression, progression
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
-from xlapy.passes.base import ComputationPass, Record, pinned
-from xlapy.passes.loop_blocks import COUNT, can_be_cut, counting
-from xlapy.passes.loop_invariants import is_rewritable, remove_unused, replace_loop, unchanged_elements
+from xlapy.passes.base import ComputationPass, Record
+from xlapy.passes.loop_blocks import BLOCK_ROWS, COUNT, LITTLE_BYTES, MOST_BYTES, MOST_ROWS, can_be_cut, counting
+from xlapy.passes.loop_invariants import remove_unused, replace_loop, rewritable_loops, unchanged_elements
 from xlapy.passes.loop_parts import Part, goes_through, part_of
 from xlapy.passes.new import Value
 
 LEAST_STEPS = 4
 
-MOST_ROWS = 128
-"""That a step adds up: with more, a product is as quick alone."""
-
-BLOCK_ROWS = 256
-"""Of a block of steps, about: with more, products are hardly quicker, and what is kept leaves the caches."""
-
 FAR_FROM_BEST = 4
 """A block has not so many times more or fewer rows."""
-
-LITTLE_BYTES = 1 << 19
-"""That are kept of all steps: less is no burden on caches."""
-
-MOST_BYTES = 32 << 20
-"""That are kept of a block, or of all steps."""
 
 
 @dataclass
@@ -70,9 +58,8 @@ class ScanSums(ComputationPass):
 
     def run_on(self, computation: Computation) -> bool:
         changed = False
-        fixed = pinned(computation)
-        for loop in computation.post_order():
-            if loop.opcode == "while" and loop not in fixed and is_rewritable(loop) and can_be_cut(loop):
+        for loop in rewritable_loops(computation):
+            if can_be_cut(loop):
                 changed = self._sum(loop) or changed
         return changed
 

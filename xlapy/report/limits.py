@@ -40,6 +40,7 @@ FED_STEPS = 128
 """Steps whose factors the nearest cache holds, on any machine."""
 
 FED_VECTORS = 2
+"""Of a row of a tile, as products have."""
 PIECES = 4
 """Some processors read memory faster in so many pieces side by side than from end to end."""
 
