@@ -21,6 +21,7 @@ import numpy as np
 
 from xlapy.codegen.libraries.gemm import LOW_ROWS, is_turned_round, kind_on
 from xlapy.codegen.libraries.gemm_strips import Strips, strips_of
+from xlapy.codegen.libraries.gemm_types import LIBRARY_TYPES
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home
 from xlapy.hlo.graph import Instruction
@@ -73,6 +74,8 @@ def packed_side(
         return None
     names, sizes = _NAMES[side], call.sizes
     kind = kind_on(call.kind, target, sizes, call.windows, is_precise=call.is_precise)
+    if LIBRARY_TYPES[kind].planes > 1:
+        return None  # it must be there as it is, too
     strips = strips_of(kind, target, sizes["k"], sizes["n" if side else "m"])
     element = strips.element_bytes
     outer = [(each.count, each.strides[side]) for each in call.repetitions]

@@ -97,7 +97,8 @@ ENTRY main {{ q = {type}[3,24,5,16] parameter(0)
     generator = np.random.default_rng(3)
     inputs = [generator.standard_normal(size).astype(TYPES[type]) for size in ((3, 24, 5, 16), shape)]
     executable = xlapy.compile(text)
-    assert f"gemm_{unit_name(type, host_target()) or type}_run" in executable.llvm_ir()
+    kind = "f32" if type == "f32" else unit_name(type, host_target()) or type  # f32 in planes: not of so few rows
+    assert f"gemm_{kind}_run" in executable.llvm_ir()
     expected = xlapy.evaluate(text, *inputs)
     tolerance = TOLERANCES[type] * 10
     np.testing.assert_allclose(

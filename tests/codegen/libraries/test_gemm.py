@@ -60,6 +60,7 @@ OPERANDS = {
     "amx_u8": np.uint8,
     "amx_bf16": ml_dtypes.bfloat16,
     "amx_bf16_f32": ml_dtypes.bfloat16,
+    "amx_f32": np.float32,
 }
 RESULTS = {
     **OPERANDS,

@@ -11,6 +11,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     EVEN_BLOCKS,
     LONG_UNIT_CHUNK_STEPS,
     PANELS_IN_CACHE,
+    PLANES_CHUNK_STEPS,
     UNIT_CHUNK_STEPS,
     WAY_BYTES,
     ceil_div,
@@ -19,7 +20,6 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import PREPARED_ROWS_OF_GROUP, STEPS_OF_GROUP, TileShape
-from xlapy.codegen.libraries.gemm_types import UNIT_STEPS
 
 _WIDE_BLOCKS = ((BLOCK_COLUMNS, 8), (512, 8), (1024, 16))
 """Columns of a block, and how many blocks there must be even then if each copies rows of A: the widest wins. At 1024
@@ -83,7 +83,9 @@ class GemmCuts(GemmFinish):
             is_crowded = k.compare("eq", k.and_(problem["sums_row"], WAY_BYTES - 1), 0)
             is_long = k.compare("gt", steps, 2 * UNIT_CHUNK_STEPS)
             most = k.select(k.or_(is_crowded, is_long), k.const(I64, LONG_UNIT_CHUNK_STEPS), UNIT_CHUNK_STEPS)
-            return even_part(k, steps, most, UNIT_STEPS)
+            if self._kind.planes > 1:
+                most = k.const(I64, PLANES_CHUNK_STEPS)
+            return even_part(k, steps, most, self._kind.steps_of_tile)
         return k.if_else(
             k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
             lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),

@@ -8,6 +8,7 @@ from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
+from xlapy.codegen.libraries.gemm_planes import emit_plane_packing
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     LEAST_BLOCK_ROWS,
@@ -27,6 +28,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
+from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES
 from xlapy.codegen.libraries.gemm_unit_packing import emit_unit_packing
 from xlapy.codegen.libraries.gemm_unit_windows import UnitWindowPacking
 from xlapy.codegen.libraries.gemm_windows import emit_pack_windows, emit_window_packing, has_windows
@@ -62,7 +64,8 @@ _STRIPS_OF_SLOW_LINES = 6
 takes 1.5 times as long, than they are copied in."""
 
 _COLUMNS_OF_LOW_PANEL = 256
-"""Of a panel for the matrix unit and as many rows, or fewer (bf16, 128 by 3072 by 768: 0.9 of the time)."""
+"""Of a panel for the matrix unit and as many rows, or fewer (bf16, 128 by 3072 by 768: 0.9 of the time); half as many
+in planes, which take longer to be copied again (256 by 2048 by 2048: 1.12)."""
 
 _EVEN_PARTS = 4
 """Parts of a matrix that are large have so many at least: with more, rows and columns would be packed too often."""
@@ -83,6 +86,9 @@ class GemmPanels(GemmBlocks):
     # Packing
 
     def packing(self) -> None:
+        if self._kind.planes > 1:
+            emit_plane_packing(self._module, self._kind, self._prefix, self._shape, self._attributes)
+            return
         if self._kind.unit:
             emit_unit_packing(self._module, self._kind, self._prefix, self._shape.columns, self._attributes)
             return
@@ -136,7 +142,7 @@ class GemmPanels(GemmBlocks):
             self._pack_strip(k, problem, "a", "a_row", strip, first, count, "copy_rows")
 
         def of_matrix() -> None:
-            if self._kind.is_packed_in_memory:
+            if self._kind.is_packed_in_memory or self._kind.planes > 1:
                 turned()
             elif self._kind.unit:
                 kept()
@@ -170,7 +176,7 @@ class GemmPanels(GemmBlocks):
         """Whether A is read where it lies: by rows, or if its rows are next to each other at each step along K, and not
         read often enough to be packed."""
         if self._kind.unit:
-            return self._has_whole_lines(k, problem)
+            return k.const(I1, 0) if self._kind.planes > 1 else self._has_whole_lines(k, problem)
         if not self._kind.is_packed_in_memory:
             return k.const(I1, 0)
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
@@ -248,7 +254,7 @@ class GemmPanels(GemmBlocks):
         if steps is not None:
             step, end = steps
             source = k.gep(source, k.mul(step, problem[f"{matrix}_step"]))
-            packed = k.gep(packed, k.mul(k.lshr(step, self._kind.pair_bits), problem[f"tile_{matrix}_step"]))
+            packed = k.gep(packed, k.mul(self._steps(k, step), problem[f"tile_{matrix}_step"]))
             depth = k.smin(k.sub(end, step), self._steps_together)
         arguments = [depth, source, problem[across], problem[f"{matrix}_step"], valid, packed]
         if function == "copy_rows":
@@ -288,7 +294,8 @@ class GemmPanels(GemmBlocks):
         if not self._kind.unit:
             return columns
         few = even_part(k, n, _COLUMNS_OF_LOW_PANEL, self._shape.columns)
-        return k.select(k.compare("le", m, _COLUMNS_OF_LOW_PANEL), few, columns)
+        low = _COLUMNS_OF_LOW_PANEL if self._kind.planes == 1 else _COLUMNS_OF_LOW_PANEL // 2
+        return k.select(k.compare("le", m, low), few, columns)
 
     def parts(self) -> None:
         """A range of parts of the only matrix, each packed and computed by one thread."""
@@ -336,7 +343,7 @@ class GemmPanels(GemmBlocks):
         """Steps along K that are packed at once: a chunk. Complex sums are put together at the end of each, so that
         they are those of operands that are read in place."""
         multiple = max(STEPS_OF_GROUP, self._steps_together)
-        most: Value | int = self._chunk_steps * self._kind.pair
+        most: Value | int = self._chunk_steps * self._kind.pair // self._kind.planes
         if self._kind.parts == 2:
             most = k.select(
                 k.compare("gt", depth, self._chunk_steps), self._part_steps, k.const(I64, self._chunk_steps)
@@ -396,6 +403,8 @@ class GemmPanels(GemmBlocks):
         turned = [k.const(I64, element), k.const(I64, turned_step), strip_bytes(k, steps, turned_step)]
         if kind.is_packed_in_memory:
             is_kept, row, step = self._leaves_a(k, problem), problem["a_row"], problem["a_step"]
+        elif kind.planes > 1:
+            return [k.const(I64, UNIT_ROW_BYTES), *turned[1:]]
         elif kind.unit:
             row = k.select(self._leaves_a(k, problem), problem["a_row"], row_pitch(k, steps, element))
             return [row, k.const(I64, element), k.mul(row, self._tile_rows)]
@@ -509,6 +518,9 @@ class GemmPanels(GemmBlocks):
                 k.call(f"{self._prefix}_matrix", [k.parameters["parallel"], problem.place, item.index])
 
         def unless_small() -> None:
+            if self._kind.planes > 1:  # which take too long to be packed for each part
+                one_by_one()
+                return
             has_parts = k.and_(is_small, k.and_(is_single, is_matrix))
             k.if_else(has_parts, lambda: self._run_parts(k, problem), one_by_one)
 

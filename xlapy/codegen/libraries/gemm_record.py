@@ -38,12 +38,12 @@ class RecordValue:
         self.place = place
 
     def __getitem__(self, name: str) -> Value:
-        return self._k.load(self._address(name), self._record.type_of(name))
+        return self._k.load(self.address(name), self._record.type_of(name))
 
     def __setitem__(self, name: str, value: Value | int) -> None:
         if not isinstance(value, Value):
             value = self._k.const(self._record.type_of(name), value)
-        self._k.store(self._address(name), value)
+        self._k.store(self.address(name), value)
 
     def set(self, **fields: Value | int) -> None:
         for name, value in fields.items():
@@ -55,5 +55,6 @@ class RecordValue:
         self._k.memcpy(other.place, self.place, self._record.size)
         return other
 
-    def _address(self, name: str) -> Value:
+    def address(self, name: str) -> Value:
+        """Where a field is."""
         return self._k.gep(self.place, self._record.offset_of(name))

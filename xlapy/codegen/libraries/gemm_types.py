@@ -6,6 +6,7 @@
     s32, s64  itself       itself                 itself, modulo 2^bits
     s8, u8    8 bits       two of 16 bits in 32   s32                                (32 bits where not x86)
     amx_...   its bits     side by side in 32     s32 or f32, by the processor's matrix unit
+    amx_f32   itself       three bf16 (planes)    f32, by the matrix unit, six products for each
     c64, c128 (re, im)     (re, im)               products with re and with im apart, combined at the end
 
 A complex product is a real one in disguise: a row of A counts as two, its real and its imaginary parts; a row of B
@@ -13,6 +14,11 @@ and of C holds twice as many reals; and the two accumulators of a complex row ar
 
 A matrix unit (AMX of Intel's processors) multiplies whole tiles: 16 rows by 64 bytes along K. Products that suit it are
 of types of their own there (`UNIT_TYPES`).
+
+An f32 is the sum of three bf16, each the rest of those before it, rounded: three times 8 bits are its 24. Of the nine
+products of two such sums the three smallest are left out, a 2^-23th of the whole at most and a 2^-26th on average, so
+that six products of the unit make one of f32, as accurate as sums that are rounded at each step. That is exact as long
+as no part is too small to be a normal number (`gemm_magnitudes`).
 """
 
 from __future__ import annotations
@@ -45,7 +51,9 @@ class GemmType(Record):
     signed: bool = True
     narrow_float: str = ""
     unit: str = ""
-    """The instruction by which the matrix unit multiplies, if that is to do so."""
+    """The instruction by which the matrix unit multiplies, if that is to do so; and the bf16 as whose sum it takes
+    each element, or one for the element as it is."""
+    planes: int = 1
 
     @property
     def is_packed_in_memory(self) -> bool:
@@ -65,7 +73,22 @@ class GemmType(Record):
     @property
     def speed(self) -> int:
         """About how many times as many multiplications as of f32 are made in the same time."""
-        return self.pair * _SPEED_OF_UNIT if self.unit else self.pair
+        return max(self.pair * _SPEED_OF_UNIT // len(self.plane_products), 1) if self.unit else self.pair
+
+    @property
+    def plane_products(self) -> list[tuple[int, int]]:
+        """Which planes of A and of B are multiplied, the least first: each follows one that it shares a side with."""
+        return [(2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)] if self.planes == 3 else [(0, 0)]
+
+    @property
+    def steps_of_tile(self) -> int:
+        """Packed steps, of all planes, for what a tile of the matrix unit holds along K."""
+        return UNIT_STEPS * self.planes
+
+    @property
+    def plain_name(self) -> str:
+        """The type that the processor computes without the unit."""
+        return self.name.removeprefix(UNIT_PREFIX)
 
     def widen(self, k: KernelBuilder, raw: Value) -> Value:
         """Elements as they are in memory to elements of the packed type, one by one (not for pairs)."""
@@ -97,7 +120,8 @@ class GemmType(Record):
             return self if target.is_x86 else replace(self, pair=1)
         if not self.is_on(target):
             raise InternalError(f"{target.cpu} has no matrix unit for products of {self.name}")
-        return replace(self, packed=I32, pair=I32.bytes // self.element.bytes)
+        bytes_of_plane = self.element.bytes if self.planes == 1 else BF16_BYTES
+        return replace(self, packed=I32, pair=I32.bytes // bytes_of_plane)
 
     def is_on(self, target: Target) -> bool:
         """Whether the machine has what this type wants to be multiplied by."""
@@ -148,9 +172,18 @@ UNIT_STEPS = UNIT_ROW_BYTES // I32.bytes
 _FEATURES = {"tdpbssd": "amx-int8", "tdpbuud": "amx-int8", "tdpbf16ps": "amx-bf16"}
 _SPEED_OF_UNIT = 8
 
+UNIT_PREFIX = "amx_"
+BF16_BYTES = 2
+
 UNIT_TYPES = {
-    f"amx_{name}": replace(GEMM_TYPES[name], name=f"amx_{name}", unit=unit)
-    for name, unit in (("s8", "tdpbssd"), ("u8", "tdpbuud"), ("bf16", "tdpbf16ps"), ("bf16_f32", "tdpbf16ps"))
+    f"{UNIT_PREFIX}{name}": replace(GEMM_TYPES[name], name=f"{UNIT_PREFIX}{name}", unit=unit, planes=planes)
+    for name, unit, planes in (
+        ("s8", "tdpbssd", 1),
+        ("u8", "tdpbuud", 1),
+        ("bf16", "tdpbf16ps", 1),
+        ("bf16_f32", "tdpbf16ps", 1),
+        ("f32", "tdpbf16ps", 3),
+    )
 }
 """Those of products that are left to the matrix unit where there is one."""
 
@@ -160,7 +193,7 @@ LIBRARY_TYPES = GEMM_TYPES | UNIT_TYPES
 
 def unit_name(kind: str, target: Target) -> str | None:
     """The name of the type by which the target's matrix unit computes products of that name, if it does."""
-    unit = UNIT_TYPES.get(f"amx_{kind}")
+    unit = UNIT_TYPES.get(UNIT_PREFIX + kind)
     return unit.name if unit is not None and unit.is_on(target) else None
 
 

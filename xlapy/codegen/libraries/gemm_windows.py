@@ -64,7 +64,7 @@ _SUM_ROW += [("b", PTR), ("b_step", I64), ("columns", I64), ("c", PTR)]
 
 def has_windows(kind: GemmType) -> bool:
     """Whether the library of a type computes convolutions."""
-    return kind.parts == 1
+    return kind.parts == 1 and kind.planes == 1
 
 
 def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:

@@ -1,0 +1,144 @@
+"""Products of f32 that the matrix unit computes in planes of bf16: what they keep, and what they leave to others."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.codegen.libraries.test_gemm import Array, multiply
+from xlapy.codegen.jit import emit_assembly
+from xlapy.codegen.libraries.gemm import emit_gemm, kind_on
+from xlapy.codegen.libraries.gemm_types import UNIT_TYPES
+from xlapy.codegen.target import Target, host_target, reference_target
+
+KIND = UNIT_TYPES["amx_f32"]
+
+SIZES = {"m": 128, "n": 256, "k": 64, "a_row": 64, "a_step": 1, "b_step": 256, "b_column": 1}
+
+
+def unit_target() -> Target:
+    without = reference_target("avx512")
+    return dataclasses.replace(without, features=f"{without.features},+amx-bf16,+amx-int8,+amx-tile")
+
+
+def test_six_products_for_each() -> None:
+    assembly = emit_assembly(emit_gemm(KIND, unit_target()).text(), unit_target())
+    assert assembly.count("tdpbf16ps") == 6 * (
+        9 + 4
+    )  # of edges with one, two, two and four tiles, and of the whole one
+    assert "gemm_f32_run" in assembly
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({}, "amx_f32"),
+        ({"m": 64}, "f32"),  # too few rows for what it takes to pack B
+        ({"k": 16}, "f32"),
+        ({"accumulate": 1}, "f32"),  # what is added to may be subnormal
+        ({"a_row": 128, "a_step": 2}, "f32"),
+        ({"a_row": 1, "a_step": 128}, "amx_f32"),
+    ],
+)
+def test_which_products_are_computed_in_planes(changed: dict[str, int], kind: str) -> None:
+    assert kind_on("f32", unit_target(), SIZES | changed, is_precise=False) == kind
+
+
+def test_which_are_not_whatever_their_size() -> None:
+    assert kind_on("f32", unit_target(), SIZES, is_precise=True) == "f32"
+    assert kind_on("f32", unit_target(), SIZES, is_precise=False, is_part=True) == "f32"
+    assert kind_on("f32", reference_target("avx512"), SIZES, is_precise=False) == "f32"
+    assert kind_on("f64", unit_target(), SIZES, is_precise=False) == "f64"
+
+
+pytestmark_of_unit = pytest.mark.skipif(
+    not KIND.is_on(host_target()), reason="this machine has no matrix unit for bf16"
+)
+
+
+def product(name: str, a: Array, b: Array, num_threads: int = 1) -> Array:
+    return multiply(name, a, b, np.full((a.shape[0], b.shape[1]), np.nan, np.float32), num_threads=num_threads)
+
+
+def bits(array: Array) -> Array:
+    return np.ascontiguousarray(array).view(np.int32)
+
+
+@pytestmark_of_unit
+class TestOnTheUnit:
+    def test_a_product_with_the_identity_changes_nothing(self) -> None:
+        random = np.random.default_rng(0)
+        a = (random.standard_normal((70, 90)) * 2.0 ** random.integers(-50, 50, (70, 90))).astype(np.float32)
+        identity = np.eye(90, dtype=np.float32)
+        np.testing.assert_array_equal(bits(product("amx_f32", a, identity)), bits(a))
+        np.testing.assert_array_equal(bits(product("amx_f32", identity, a.T)), bits(a.T))
+
+    def test_sums_of_integers_are_exact(self) -> None:
+        random = np.random.default_rng(1)
+        a, b = (random.integers(-250, 251, shape).astype(np.float32) for shape in ((40, 100), (100, 50)))
+        np.testing.assert_array_equal(product("amx_f32", a, b), (a.astype(np.float64) @ b).astype(np.float32))
+
+    @pytest.mark.parametrize("depth", [64, 700, 3000])
+    def test_sums_are_as_accurate_as_those_of_multiply_adds(self, depth: int) -> None:
+        random = np.random.default_rng(depth)
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((130, depth), (depth, 140)))
+        exact, magnitude = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
+        in_planes, plain = (np.abs(product(name, a, b) - exact) / magnitude for name in ("amx_f32", "f32"))
+        assert in_planes.max() <= plain.max()
+        assert in_planes.mean() <= plain.mean()
+
+    @pytest.mark.parametrize("side", ["a", "b"])
+    @pytest.mark.parametrize(
+        "special", [np.inf, -np.inf, np.nan, 1e-40, -1e-45, 1e-35, 3e38, np.float32(1.17549435e-38)], ids=str
+    )
+    @pytest.mark.parametrize("is_transposed", [False, True])
+    def test_what_planes_do_not_hold_is_left_to_the_processor(
+        self, side: str, special: float, is_transposed: bool
+    ) -> None:
+        random = np.random.default_rng(2)
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((50, 70), (70, 45)))
+        (a if side == "a" else b)[-1, -1] = special
+        if is_transposed:
+            a, b = (np.asfortranarray(matrix) for matrix in (a, b))
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(bits(product("amx_f32", a, b)), bits(product("f32", a, b)))
+
+    @pytest.mark.parametrize(("least", "other"), [(-40, -40), (-80, 0), (3, -83), (-100, 20)])
+    def test_the_smallest_numbers_that_planes_hold_lose_nothing(self, least: int, other: int) -> None:
+        """One step below, the product is that of the processor: equal bits of all it could tell."""
+        a, b = np.zeros((33, 40), np.float32), np.zeros((40, 34), np.float32)
+        last_bits = 1 + 2.0**-23
+        a[0, 0], b[0, 0] = 2.0**least * last_bits, 2.0**other
+        a[1, 1], b[1, 1] = 2.0**least, 2.0**other * last_bits
+        a[2, 2], b[2, 2] = -(2.0**least) * 1.5, 2.0**other * 1.25
+        exact = (a.astype(np.float64) @ b).astype(np.float32)
+        np.testing.assert_array_equal(product("amx_f32", a, b), exact)
+        np.testing.assert_array_equal(product("amx_f32", a / 2, b), exact / 2)
+
+    @pytest.mark.parametrize("num_threads", [2, 3, 8])
+    def test_bits_do_not_depend_on_threads(self, num_threads: int) -> None:
+        random = np.random.default_rng(3)
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((300, 900), (900, 700)))
+        one = product("amx_f32", a, b)
+        np.testing.assert_array_equal(bits(product("amx_f32", a, b, num_threads)), bits(one))
+        a[-1, -1] = np.inf
+        one = product("f32", a, b)
+        np.testing.assert_array_equal(bits(product("amx_f32", a, b, num_threads)), bits(one))
+
+    @pytest.mark.parametrize(("precision", "kind"), [("default", "amx_f32"), ("highest", "f32")])
+    def test_who_asks_for_precision_gets_multiply_adds(self, precision: str, kind: str) -> None:
+        text = f"""HloModule product
+ENTRY main {{ a = f32[128,200] parameter(0)
+  b = f32[200,130] parameter(1)
+  c = f32[128,130] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}},
+    operand_precision={{{precision},{precision}}}
+  ROOT t = f32[128,130] tanh(c) }}
+"""
+        random = np.random.default_rng(4)
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((128, 200), (200, 130)))
+        executable = xlapy.compile(text)
+        assert f"gemm_{kind}_run" in executable.llvm_ir()
+        np.testing.assert_allclose(executable(a, b), xlapy.evaluate(text, a, b), rtol=1e-5, atol=1e-5)

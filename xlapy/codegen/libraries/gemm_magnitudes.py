@@ -1,0 +1,155 @@
+"""Whether both sides of a product of f32 can be multiplied in planes of bf16 (`gemm_types`), told by their magnitudes.
+
+The matrix unit takes numbers too small to be normal for zeros, and a part of an element is up to 2^23 times smaller
+than the element. So nothing is lost if the last bit of the smallest number that is not zero, and of the smallest
+product, is at least 2^-126: then no part, no product and no sum is any smaller but zero. Nor may a part or a sum be too
+large, for an infinity less another one is not what a product with an infinity is.
+
+All elements are looked at before the product, by all threads. That takes a tenth of the time of a small product, and
+less of larger ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xlapy.codegen.ir import F32, I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.libraries.gemm_problem import RANGE
+from xlapy.codegen.libraries.gemm_record import Record, RecordValue
+
+_LANES = 16
+_VECTOR = F32.with_lanes(_LANES)
+_BITS = I32.with_lanes(_LANES)
+
+_MANTISSA_BITS = 23
+_BIAS = 127
+_NO_SIGN = 0x7FFFFFFF
+
+_LEAST_EXPONENT = 1 + _MANTISSA_BITS
+"""Biased, of a number whose last bit is a normal number; below, of two numbers together whose product's is."""
+_LEAST_OF_BOTH = 2 * _BIAS - 126 + 2 * _MANTISSA_BITS
+
+_MOST_EXPONENT = 253
+"""Of a finite number that is finite when rounded to bf16; below, of two numbers of whose products 2^31 can be added."""
+_MOST_OF_BOTH = 2 * _BIAS + 90
+
+_TASK_ELEMENTS = 1 << 15
+
+_SIDES = Record(
+    **{
+        f"{side}_{name}": PTR if name == "place" else I64
+        for side in "ab"
+        for name in (
+            "place",
+            "rows",  # in all, of all matrices
+            "rows_of_matrix",
+            "matrix",  # bytes from one to the next
+            "row",
+            "length",
+            "step",
+            "least",  # magnitude that is not zero, less one, as bits; and the largest one
+            "most",
+        )
+    }
+)
+"""Each side as rows along which elements lie side by side, if there is such a dimension."""
+
+_NAMES = {"a": ("m", "a_row", "a_step"), "b": ("n", "b_column", "b_step")}
+
+
+def emit_magnitudes(module: Module, prefix: str, attributes: str) -> None:
+    """Writes `PREFIX_magnitudes`: looks at a range of rows, those of A first."""
+    with KernelBuilder(module, f"{prefix}_magnitudes", RANGE, None, attributes=attributes) as k:
+        sides = _SIDES.at(k, k.parameters["problem"])
+        begin, end, of_a = k.parameters["begin"], k.parameters["end"], sides["a_rows"]
+        _look_at_rows(k, sides, "a", begin, k.smin(end, of_a))
+        _look_at_rows(k, sides, "b", k.smax(k.sub(begin, of_a), 0), k.smax(k.sub(end, of_a), 0))
+
+
+def fit_planes(k: KernelBuilder, prefix: str, parallel: Value, problem: RecordValue) -> Value:
+    """Whether the sides of the problem fit."""
+    sides = _SIDES.new(k)
+    for side in _NAMES:
+        _describe(k, sides, problem, side)
+    count = k.add(sides["a_rows"], sides["b_rows"])
+    longest = k.smax(k.smax(sides["a_length"], sides["b_length"]), 1)
+    grain = k.smax(k.udiv(k.const(I64, _TASK_ELEMENTS), longest), 1)
+    k.call(parallel, [k.function_pointer(f"{prefix}_magnitudes"), sides.place, count, grain])
+    least = {side: _exponent(k, k.add(sides[f"{side}_least"], 1)) for side in _NAMES}
+    most = {side: _exponent(k, sides[f"{side}_most"]) for side in _NAMES}
+    fits = k.compare("eq", problem["accumulate"], 0)
+    for condition in (
+        k.compare("ge", k.smin(least["a"], least["b"]), _LEAST_EXPONENT),
+        k.compare("ge", k.add(least["a"], least["b"]), _LEAST_OF_BOTH),
+        k.compare("le", k.smax(most["a"], most["b"]), _MOST_EXPONENT),
+        k.compare("le", k.add(most["a"], most["b"]), _MOST_OF_BOTH),
+    ):
+        fits = k.and_(fits, condition)
+    return fits
+
+
+def _describe(k: KernelBuilder, sides: RecordValue, problem: RecordValue, side: str) -> None:
+    """One side, before anybody has looked at it."""
+    count, across, along = (problem[name] for name in _NAMES[side])
+    is_along = k.compare("eq", along, F32.bytes)
+    rows, row = k.select(is_along, count, problem["k"]), k.select(is_along, across, along)
+    # Matrices that are the same are looked at once.
+    matrices = k.select(k.compare("eq", problem[f"{side}_batch"], 0), 1, problem["batches"])
+    fields: dict[str, Value | int] = {
+        "place": problem[side],
+        "rows": k.mul(rows, matrices),
+        "rows_of_matrix": rows,
+        "matrix": problem[f"{side}_batch"],
+        "row": row,
+        "length": k.select(is_along, problem["k"], count),
+        "step": k.select(is_along, along, across),
+        "least": (1 << 32) - 1,
+        "most": 0,
+    }
+    sides.set(**{f"{side}_{name}": value for name, value in fields.items()})
+
+
+def _exponent(k: KernelBuilder, bits: Value) -> Value:
+    """That of a magnitude, biased; large if there is no element but zeros."""
+    return k.lshr(bits, _MANTISSA_BITS)
+
+
+def _look_at_rows(k: KernelBuilder, sides: RecordValue, side: str, first: Value, last: Value) -> None:
+    """Widens what is known of a side by a range of its rows."""
+
+    def contiguous(place: Value) -> Callable[[Value], Value]:
+        return lambda index: k.load(k.gep(place, index, F32.bytes), _VECTOR)
+
+    length, step = sides[f"{side}_length"], sides[f"{side}_step"]
+    is_contiguous = k.compare("eq", step, F32.bytes)
+    in_vectors = k.select(is_contiguous, k.and_(length, -_LANES), 0)
+    start = [k.const(_BITS, -1), k.const(_BITS, 0)]
+    with k.if_(k.compare("lt", first, last)):
+        with k.loop(first, last, carry=start) as rows:
+            matrix = k.udiv(rows.index, sides[f"{side}_rows_of_matrix"])
+            row = k.sub(rows.index, k.mul(matrix, sides[f"{side}_rows_of_matrix"]))
+            place = k.gep(sides[f"{side}_place"], k.mul(matrix, sides[f"{side}_matrix"]))
+            place = k.gep(place, k.mul(row, sides[f"{side}_row"]))
+            load = contiguous(place)
+            with k.loop(0, in_vectors, _LANES, carry=rows.values) as vectors:
+                vectors.next = _widened(k, vectors.values, k.bitcast(load(vectors.index), _BITS))
+            with k.loop(in_vectors, length, carry=vectors.results) as rest:
+                element = k.load(k.gep(place, k.mul(rest.index, step)), F32)
+                rest.next = _widened(k, rest.values, k.splat(k.bitcast(element, I32), _LANES))
+            rows.next = rest.results
+        for name, combine, value in zip(("least", "most"), (k.umin, k.umax), rows.results, strict=True):
+            _combine(k, sides, f"{side}_{name}", combine, value)
+
+
+def _widened(k: KernelBuilder, known: list[Value], bits: Value) -> list[Value]:
+    """The least magnitude but zero, less one, so that zero is the largest number there is; and the largest one."""
+    magnitude = k.and_(bits, _NO_SIGN)
+    return [k.umin(known[0], k.sub(magnitude, 1)), k.umax(known[1], magnitude)]
+
+
+def _combine(
+    k: KernelBuilder, sides: RecordValue, name: str, combine: Callable[[Value, Value], Value], value: Value
+) -> None:
+    """Makes a field what it is together with all lanes of the value, which other threads may do as well."""
+    operation, number = combine.__name__, k.zext(k.horizontal(combine, value), I64)
+    k.atomic_update(operation, sides.address(name), number, "monotonic")
