@@ -10,6 +10,7 @@ import pytest
 
 import xlapy
 from tests.e2e.random_programs import random_program
+from tests.support.guarded_memory import GuardedRoom
 from tests.support.machine import LIMITS
 from tests.support.native import on_threads
 from tests.support.values import assert_same
@@ -100,6 +101,27 @@ def test_donated_state_stays_where_it_is() -> None:
         results = on_threads(executable, threads)(*copies)
         assert_close(results, expected)
         assert all(result is given for result, given in zip(results, copies[len(SHAPES) :], strict=True))
+
+
+@pytest.mark.parametrize("size", [53_760, 107_520, 71_680])
+def test_pieces_of_bytes_in_place_are_whole_vectors(size: int) -> None:
+    """Whose vectors have more elements than those of other types: each is added to once, and nothing behind them."""
+    program = f"""HloModule bytes, input_output_alias={{ {{0}}: (0, {{}}, may-alias) }}
+      ENTRY main {{
+        x = s8[{size}] parameter(0)  y = s8[{size}] parameter(1)  v = f32[250000] parameter(2)
+        sum = s8[{size}] add(x, y)  backwards = f32[250000] reverse(v), dimensions={{0}}
+        ROOT t = tuple(sum, backwards) }}"""
+    random = np.random.default_rng(0)
+    x, y = (random.integers(-128, 128, size, np.int8) for _ in range(2))
+    v = np.arange(250_000, dtype=np.float32)
+    executable = compiled(program)
+    for threads in THREADS:
+        room = GuardedRoom(size)
+        placed = room.array_at(x, 0)
+        total, backwards = on_threads(executable, threads)(placed, y, v)
+        np.testing.assert_array_equal(total, x + y)
+        np.testing.assert_array_equal(backwards, v[::-1])
+        assert room.is_untouched(size)
 
 
 def test_steps_in_a_scan() -> None:

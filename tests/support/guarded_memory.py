@@ -41,6 +41,10 @@ class GuardedRoom:
         copy[...] = values
         return copy
 
+    def is_untouched(self, start: int) -> bool:
+        """Whether nobody has written from there on, up to the guard page behind."""
+        return bool((np.frombuffer(self._map, np.uint8, self.size - start, mmap.PAGESIZE + start) == _NAN_BYTE).all())
+
     def forbid_writing(self) -> None:
         """From now on what lies here may only be read."""
         _protect(self._start + mmap.PAGESIZE, self.size, mmap.PROT_READ)

@@ -54,6 +54,7 @@ class NativeKernel(Record):
     finish_call: LibraryCall | None = (
         None  # the same, of a library: with one table of the same pointers but the numbers
     )
+    least_units: int = 1  # that a task must have
 
     @property
     def may_share_a_run(self) -> bool:
@@ -64,7 +65,7 @@ class NativeKernel(Record):
 
     @property
     def work(self) -> Work:
-        return Work(self.units, self.bytes_per_unit, self.grain)
+        return Work(self.units, self.bytes_per_unit, self.grain, self.least_units)
 
 
 @dataclass(slots=True)
@@ -185,7 +186,16 @@ class KernelLibrary:
         if kernel.grain < kernel.units and not self.quick_module.defines(range_name):
             self._write_range(name, range_name, len(pointers))
         work = (kernel.units, kernel.grain, kernel.bytes_per_unit)
-        return NativeKernel(name, range_name, *work, kernel.overwrites, has_scratch, has_context, finish=finish)
+        return NativeKernel(
+            name,
+            range_name,
+            *work,
+            kernel.overwrites,
+            has_scratch,
+            has_context,
+            finish=finish,
+            least_units=kernel.least_units,
+        )
 
     def _write_finish(
         self,
@@ -378,6 +388,7 @@ def _of_library(kernel: Kernel, call: LibraryCall) -> NativeKernel:
         has_context=kernel.listens,
         call=call,
         finish_call=kernel.finish if isinstance(kernel.finish, LibraryCall) else None,
+        least_units=kernel.least_units,
     )
 
 

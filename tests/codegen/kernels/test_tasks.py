@@ -27,6 +27,8 @@ WORKS = [
     Work(units=1, bytes_per_unit=5, grain=1),
     *(Work(units=n, bytes_per_unit=12, grain=n) for n in range(1000, 1040)),
     Work(units=50, bytes_per_unit=0, grain=50),
+    Work(units=53_760, bytes_per_unit=3, grain=53_760, least=128),
+    Work(units=1000, bytes_per_unit=500, grain=1000, least=3),
 ]
 
 
@@ -53,7 +55,7 @@ def test_pieces_are_whole_vectors(work: Work) -> None:
     if work.grain < work.units:
         assert work.piece == work.grain
     else:
-        assert work.piece == work.units or not work.piece % GRAIN_MULTIPLE
+        assert work.piece == work.units or not (work.piece % GRAIN_MULTIPLE or work.piece % work.least)
         assert work.piece <= max(GRAIN_MULTIPLE, 2 * TASK_BYTES // max(work.bytes_per_unit, 1)) or work.units == 50
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,11 +41,12 @@ Tasks = Sequence[Sequence[Piece]]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a kernel has to do, and the `grain` in which it is dealt out alone."""
+    """What a kernel has to do, the `grain` in which it is dealt out alone, and the `least` units of a task."""
 
     units: int
     bytes_per_unit: int
     grain: int
+    least: int = 1
 
     @property
     def bytes(self) -> int:
@@ -52,11 +54,13 @@ class Work:
 
     @property
     def piece(self) -> int:
-        """The units of one piece. A kernel that is never dealt out alone relies on whole vectors."""
+        """The units of one piece. A kernel that is never dealt out alone relies on whole vectors, of however many
+        elements it has them."""
         if self.grain < self.units:
             return self.grain
         units = max(1, TASK_BYTES // max(self.bytes_per_unit, 1))
-        return min(self.units, -(-units // GRAIN_MULTIPLE) * GRAIN_MULTIPLE)
+        multiple = math.lcm(GRAIN_MULTIPLE, self.least)
+        return min(self.units, -(-units // multiple) * multiple)
 
 
 def joint_tasks(works: Sequence[Work]) -> Tasks:
