@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -305,8 +307,16 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
     check_same(compiled(*arguments), wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", [*GRADIENTS, *COPYING])
+def on_targets_in_turns(names: Sequence[str]) -> list[Any]:
+    """Each program for one of the targets, which come up equally often, and in slow tests for all."""
+    pairs = product(enumerate(names), enumerate(TARGETS))
+    return [
+        pytest.param(name, target, marks=() if (number - turn) % len(TARGETS) == 0 else pytest.mark.slow)
+        for (number, name), (turn, target) in pairs
+    ]
+
+
+@pytest.mark.parametrize(("name", "target"), on_targets_in_turns([*GRADIENTS, *COPYING]))
 def test_convolutions_by_vectors_of_any_length(name: str, target: str) -> None:
     """Shorter ones than tiles are high, too."""
     arguments, wanted = evaluated(name)
