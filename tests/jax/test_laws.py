@@ -151,7 +151,7 @@ PROGRAMS = {
     "similarities of pairs": Program(
         lambda x, y: jnp.einsum("bi,bi->b", x, y),
         (np.ones((64, 32), np.float32), np.ones((64, 32), np.float32)),
-        "dot-of-batches-alone",
+        "dot-without-free-dims",
     ),
     "gradient of pairs": Program(
         jax.grad(lambda x: (x[::2] * x[1::2]).sum()),

@@ -233,27 +233,30 @@ def _spread(value: Value, shape: Shape, places: Sequence[int]) -> Value:
 
 
 @LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real, exactness=Exactness.FREE)
-def dot_of_batches_alone(
+def dot_without_free_dims(
     root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
 ) -> Value | None:
-    """dot(x, y) with no free dimensions, but batches -> sum(x * y), which is fused with what is around it"""
-    if not numbers.lhs_batch or not root.shape.size or len(root.shape.dims) > len(numbers.lhs_batch):
+    """dot(x, y) with no free dimensions -> sum(x * y), which is fused with what is around it
+
+    A product of two vectors has one row and one column: no tile of it has more than one sum at a time."""
+    left_free, right_free = numbers.lhs_free(x.shape.rank), numbers.rhs_free(y.shape.rank)
+    if not root.shape.size or math.prod(root.shape.dims[len(numbers.lhs_batch) :]) > 1:
         return None
     type = F32 if root.shape.type.is_narrow_float else root.shape.type
     if not all(is_lossless(side.shape.type, type) for side in (x, y)) or not type.holds(0, 0):
         return None
-    pairs = zip(
-        (*numbers.lhs_batch, *numbers.lhs_contracting), (*numbers.rhs_batch, *numbers.rhs_contracting), strict=True
-    )
-    place = dict(pairs)
-    permutation = tuple(place[dim] for dim in range(x.shape.rank))
-    other = y if permutation == tuple(range(y.shape.rank)) else new.transpose(y, permutation=permutation)
-    product = new.multiply(new.converted(x, type), new.converted(other, type))
+    left, lhs_batch, lhs_contracting = _without(x, left_free, numbers.lhs_batch, numbers.lhs_contracting)
+    right, rhs_batch, rhs_contracting = _without(y, right_free, numbers.rhs_batch, numbers.rhs_contracting)
+    place = dict(zip((*lhs_batch, *lhs_contracting), (*rhs_batch, *rhs_contracting), strict=True))
+    permutation = tuple(place[dim] for dim in range(len(place)))
+    other = right if permutation == tuple(sorted(permutation)) else new.transpose(right, permutation=permutation)
+    product = new.multiply(new.converted(left, type), new.converted(other, type))
     zero = new.op("constant", literal=Literal(type.dtype.type(0)))
-    total = new.op("reduce", [product, zero], called=[binary_region("add", type)], dimensions=numbers.lhs_contracting)
-    order = tuple(sorted(numbers.lhs_batch).index(dim) for dim in numbers.lhs_batch)
+    folded = tuple(sorted(lhs_contracting))
+    total = new.op("reduce", [product, zero], called=[binary_region("add", type)], dimensions=folded)
+    order = tuple(sorted(lhs_batch).index(dim) for dim in lhs_batch)
     in_order = total if order == tuple(range(len(order))) else new.transpose(total, permutation=order)
-    return new.converted(in_order, root.shape.type)
+    return new.reshaped(new.converted(in_order, root.shape.type), root.shape.dims)
 
 
 @LAWS.law(P.dot(x, y, dimension_numbers=numbers))
@@ -279,7 +282,7 @@ def dot_of_single_batch(
     return new.reshaped(product, root.shape.dims)
 
 
-def _without(value: Instruction, dropped: list[int], batch: Dims, contracting: Dims) -> tuple[Value, Dims, Dims]:
+def _without(value: Instruction, dropped: Sequence[int], batch: Dims, contracting: Dims) -> tuple[Value, Dims, Dims]:
     """The operand without some dimensions of size 1, and where its others are then."""
     kept = [dim for dim in range(value.shape.rank) if dim not in dropped]
     place = {dim: number for number, dim in enumerate(kept)}
