@@ -49,6 +49,34 @@ def _transposed_by_pieces(k: KernelBuilder, vectors: Sequence[Value], size: int)
     return [column for both in zip(*halves, strict=True) for column in both]
 
 
+def lane_sums(k: KernelBuilder, vectors: Sequence[Value]) -> list[Value]:
+    """The sums of the lanes of each vector, side by side in vectors of a piece, the last of which may have more lanes
+    than there are sums. A few vectors are added up in less time than each of them by halves."""
+    size = min(vectors[0].type.lanes, _PIECE_BITS // vectors[0].type.element.bits)
+    groups = [list(vectors[first : first + size]) for first in range(0, len(vectors), size)]
+    groups[-1] += [vectors[-1]] * (size - len(groups[-1]))
+    return [_sum_of_pieces(k, _sums_in_pieces(k, group), size) for group in groups]
+
+
+def _sums_in_pieces(k: KernelBuilder, block: Sequence[Value]) -> Value:
+    """Of as many vectors as a piece has lanes: in each piece the sum that each vector has there."""
+    size, lanes = len(block), block[0].type.lanes
+    half = size // 2
+    low = [lane for first in range(0, lanes, size) for at in range(first, first + half) for lane in (at, lanes + at)]
+    high = [lane + half for lane in low]
+    while len(block) > 1:
+        pairs = list(zip(block[: len(block) // 2], block[len(block) // 2 :], strict=True))
+        block = [k.add(k.shuffle(*pair, low), k.shuffle(*pair, high)) for pair in pairs]
+    return block[0]
+
+
+def _sum_of_pieces(k: KernelBuilder, vector: Value, size: int) -> Value:
+    while vector.type.lanes > size:
+        half = vector.type.lanes // 2
+        vector = k.add(k.shuffle(vector, None, range(half)), k.shuffle(vector, None, range(half, 2 * half)))
+    return vector
+
+
 def row_piece(type: IRType) -> IRType:
     """The part of a vector of that type in which lanes are exchanged."""
     return type.with_lanes(min(type.lanes, _PIECE_BITS // type.element.bits))

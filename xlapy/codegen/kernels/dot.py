@@ -1,28 +1,37 @@
 """Dot kernels for any dimension numbers and layouts.
 
 A tile of the result (a few rows by a few vectors of the last dimension) is accumulated in registers while the
-contracting dimensions run. Where the right side cannot be read along the last dimension, the lanes gather. Products of
-floats are fused into the sum; narrow floats accumulate in f32 and round at the end.
+contracting dimensions run. Where both sides lie in memory along a contracting dimension, and the right side does not
+along the last one of the result, as with a matrix and a vector, lanes run along that, and are added up at the end.
+Elsewhere they gather. Products of floats are fused into the sum; narrow floats accumulate in f32 and round at the end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.elements.conversion import convert_real
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.register_transpose import lane_sums
 from xlapy.codegen.registers import Element, Pair, from_parts, parts_of, register_type, rounded, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.element_types import F32, ElementType, real_part_type
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
 ROWS = 4  # of the result, computed together: each element of the right side is used this often
 VECTORS = 2
+DEEP_COLUMNS = 4  # in tiles whose lanes run along the depth
+LEAST_DEPTH = 4  # elements that are worth lanes of their own
+DEPTH_OF_ROW = 3  # times as many are, if what lanes gather serves several rows
+MOST_WRITTEN_OUT = 4  # vectors along the depth, without a loop
+SUMS_AT_ONCE = 8  # that keep all multipliers of a core busy
+LEAST_ROUNDS = 2  # of a loop in which sums are taken in parts
 
 
 class DotPlan(Record):
@@ -38,22 +47,60 @@ class DotPlan(Record):
     units: int
     bytes_per_unit: int
     unrolled: bool = False  # no loop over the contracting dimensions: for code that is compiled once per machine
+    deep: int | None = None  # the number of the pair of contracting dimensions along which the lanes run, if they do
+    exchanged: bool = False  # the left side is the second operand
+
+    @property
+    def columns_at_once(self) -> int:
+        """Of the result: those that one element for each sum, or one vector, has."""
+        return 1 if self.deep is not None else self.lanes
 
 
 def plan_dot(dot: Instruction, target: Target) -> DotPlan:
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     lhs, rhs = (operand.shape for operand in dot.operands)
+    exchanged = _has_columns_on_the_left(lhs, rhs, numbers)
+    if exchanged:
+        numbers, lhs, rhs = numbers.exchanged(), rhs, lhs
     rhs_free = numbers.rhs_free(rhs.rank)
     columns = rhs.dims[rhs_free[-1]] if rhs_free else 1
     rows = math.prod(lhs.dims[dim] for dim in numbers.lhs_free(lhs.rank))
     native = target.lanes(max(32, register_type(dot.shape.type).bits))
-    lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
-    vectors = VECTORS if columns >= VECTORS * lanes and lanes == native else 1
-    row_tile = max(min(rows, ROWS), 1)
+    shared = min(rows, ROWS) if columns > 1 else 0
+    deep = (
+        _deep_pair(lhs, rhs, numbers, max(DEPTH_OF_ROW * shared, LEAST_DEPTH))
+        if dot.shape.type.kind != "pred"
+        else None
+    )
+    if deep is not None:
+        depth = lhs.dims[numbers.lhs_contracting[deep]]
+        lanes = min(native, 1 << (depth.bit_length() - 1))
+        column_tile = min(columns, DEEP_COLUMNS)
+        row_tile = max(min(rows, SUMS_AT_ONCE // max(column_tile, 1)), 1)
+    else:
+        lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
+        column_tile = lanes * (VECTORS if columns >= VECTORS * lanes and lanes == native else 1)
+        row_tile = max(min(rows, ROWS), 1)
     outer = math.prod(dot.shape.dims) // max(rows * columns, 1)
     units = outer * -(-rows // row_tile) if dot.shape.size else 0
-    total = lhs.bytes + rhs.bytes + dot.shape.bytes
-    return DotPlan(dot, numbers, lanes, row_tile, lanes * vectors, rows, columns, units, total // max(units, 1))
+    per_unit = (lhs.bytes + rhs.bytes + dot.shape.bytes) // max(units, 1)
+    return DotPlan(
+        dot, numbers, lanes, row_tile, column_tile, rows, columns, units, per_unit, deep=deep, exchanged=exchanged
+    )
+
+
+def _has_columns_on_the_left(lhs: Shape, rhs: Shape, numbers: DotDimensionNumbers) -> bool:
+    """The right side is a vector, and the left side has neighbours along its last free dimension."""
+    free = numbers.lhs_free(lhs.rank)
+    return not numbers.rhs_free(rhs.rank) and bool(free) and lhs.dims[free[-1]] > 1 and lhs.strides()[free[-1]] == 1
+
+
+def _deep_pair(lhs: Shape, rhs: Shape, numbers: DotDimensionNumbers, least: int) -> int | None:
+    """The pair of contracting dimensions along which elements of both sides are neighbours, if there are enough."""
+    for number, (left, right) in enumerate(zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True)):
+        if lhs.dims[left] >= least and lhs.strides()[left] == rhs.strides()[right] == 1:
+            return number
+    return None
 
 
 class _Tile(Record):
@@ -65,7 +112,8 @@ class _Tile(Record):
 
 def emit_dot(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, output: Array, begin: Value, end: Value) -> None:
     """Writes units [begin, end): groups of rows, for each batch and each of the right side's outer free dimensions."""
-    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
+    lhs, rhs = (rhs, lhs) if plan.exchanged else (lhs, rhs)
+    scalar, vector = Indexing(k, 1), Indexing(k, plan.columns_at_once)
     numbers = plan.numbers
     lhs_free, rhs_free = numbers.lhs_free(lhs.shape.rank), numbers.rhs_free(rhs.shape.rank)
     outer_free = rhs_free[:-1]
@@ -86,10 +134,11 @@ def emit_dot(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, output: Ar
         ]
         with k.loop(0, plan.columns, plan.column_tile) as columns:
             start = k.smin(columns.index, plan.columns - plan.column_tile)
-            places = [vector.along_lanes(k.add(start, number)) for number in range(0, plan.column_tile, plan.lanes)]
+            numbers_of_columns = range(0, plan.column_tile, plan.columns_at_once)
+            places = [vector.along_lanes(k.add(start, number)) for number in numbers_of_columns]
             shared = dict(zip(numbers.rhs_batch, batch, strict=True)) | dict(zip(outer_free, free, strict=True))
             rhs_columns = [shared | ({rhs_free[-1]: place} if rhs_free else {}) for place in places]
-            sums = _contract(k, plan, lhs, rhs, _Tile(lhs_rows, rhs_columns))
+            sums = _Contraction(k, plan, (lhs, rhs), _Tile(lhs_rows, rhs_columns)).sums()
             for r, row in enumerate(rows):
                 for c, place in enumerate(places):
                     coordinates = (*batch, *row, *free, *((place,) if rhs_free else ()))
@@ -97,63 +146,142 @@ def emit_dot(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, output: Ar
                     output.store(vector, Index(output.shape.dims, coordinates), result)
 
 
-def _contract(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, tile: _Tile) -> list[Element]:
-    """The sums of one tile, row by row."""
-    numbers = plan.numbers
-    accumulator = accumulator_type(plan.dot.shape.type)
-    sizes = [lhs.shape.dims[dim] for dim in numbers.lhs_contracting]
-    count = len(tile.lhs_rows) * len(tile.rhs_columns)
-    zero = k.const(register_type(accumulator), 0)
-    element: Element = Pair(zero, zero) if accumulator.is_complex else zero
-    initial = [splat(k, element, plan.lanes)] * count
-    if not all(sizes):
-        return initial
+class _Contraction:
+    """What one tile sums up, row by row, in a loop for each contracting dimension."""
 
-    def nest(depth: int, positions: Sequence[Coordinate], sums: list[Element]) -> list[Element]:
-        if depth == len(sizes):
-            return _products(k, plan, lhs, rhs, tile, positions, sums)
-        if sizes[depth] == 1 or plan.unrolled:
-            for number in range(sizes[depth]):
-                sums = nest(depth + 1, [*positions, Coordinate(k.const(I64, number))], sums)
+    def __init__(self, k: KernelBuilder, plan: DotPlan, sides: tuple[Array, Array], tile: _Tile) -> None:
+        self._k, self._plan, self._tile = k, plan, tile
+        self._lhs, self._rhs = sides
+        self._sizes = [self._lhs.shape.dims[dim] for dim in plan.numbers.lhs_contracting]
+        self._type = accumulator_type(plan.dot.shape.type)
+        self._lanes = Indexing(k, plan.lanes)
+
+    def sums(self) -> list[Element]:
+        count = len(self._tile.lhs_rows) * len(self._tile.rhs_columns)
+        sums = self._zeros(count)
+        if all(self._sizes):
+            sums = self._from(0, [], sums)
+        return sums if self._plan.deep is None else _sums_of_lanes(self._k, sums)
+
+    def _zeros(self, count: int) -> list[Element]:
+        zero = self._k.const(register_type(self._type), 0)
+        element: Element = Pair(zero, zero) if self._type.is_complex else zero
+        return [splat(self._k, element, self._plan.lanes)] * count
+
+    def _from(
+        self, depth: int, positions: Sequence[Coordinate], sums: list[Element], keep: Value | None = None
+    ) -> list[Element]:
+        """The sums with all products that there are at the given positions of the first dimensions, in the lanes that
+        are to be kept."""
+        if depth == len(self._sizes):
+            return self._products(positions, sums, keep)
+        if depth == self._plan.deep:
+            return self._along_lanes(depth, positions, sums)
+        places = range(self._sizes[depth])
+        if len(places) == 1 or self._plan.unrolled:
+            return self._written_out(depth, places, Coordinate, positions, sums, keep)
+        return self._repeated(depth, places, Coordinate, positions, sums, keep)
+
+    def _along_lanes(self, depth: int, positions: Sequence[Coordinate], sums: list[Element]) -> list[Element]:
+        """Vectors of the dimension; of the last one, which overlaps the others, the lanes that are new."""
+        k, lanes, size = self._k, self._plan.lanes, self._sizes[depth]
+        rest = size % lanes
+        whole = range(0, size - rest, lanes)
+        walk = self._written_out if len(whole) <= MOST_WRITTEN_OUT else self._repeated
+        sums = walk(depth, whole, self._lanes.along_lanes, positions, sums, None)
+        if not rest:
             return sums
-        with k.loop(0, sizes[depth], carry=[part for value in sums for part in parts_of(value)]) as loop:
-            inner = nest(depth + 1, [*positions, Coordinate(loop.index)], _regroup(loop.values, accumulator))
-            loop.next = [part for value in inner for part in parts_of(value)]
-        return _regroup(loop.results, accumulator)
+        new = k.const_vector(I1.with_lanes(lanes), [int(lane >= lanes - rest) for lane in range(lanes)])
+        return self._from(depth + 1, [*positions, self._lanes.along_lanes(k.const(I64, size - lanes))], sums, new)
 
-    return nest(0, [], initial)
+    def _written_out(
+        self,
+        depth: int,
+        places: range,
+        at: Callable[[Value], Coordinate],
+        positions: Sequence[Coordinate],
+        sums: list[Element],
+        keep: Value | None,
+    ) -> list[Element]:
+        for place in places:
+            sums = self._from(depth + 1, [*positions, at(self._k.const(I64, place))], sums, keep)
+        return sums
+
+    def _repeated(
+        self,
+        depth: int,
+        places: range,
+        at: Callable[[Value], Coordinate],
+        positions: Sequence[Coordinate],
+        sums: list[Element],
+        keep: Value | None,
+    ) -> list[Element]:
+        """A loop over the places. Few sums are taken in several parts each, which do not wait for each other, if it is
+        the innermost one."""
+        k, count = self._k, len(sums)
+        parts = max(SUMS_AT_ONCE // count, 1) if depth + 1 == len(self._sizes) else 1
+        if len(places) < LEAST_ROUNDS * parts:
+            parts = 1
+        whole = len(places) // parts * parts
+        carry = [part for value in [*sums, *self._zeros(count * (parts - 1))] for part in parts_of(value)]
+        with k.loop(places.start, places[whole - 1] + 1, places.step * parts, carry=carry) as loop:
+            running = self._regrouped(loop.values)
+            results: list[Element] = []
+            for number in range(parts):
+                place = at(k.add(loop.index, number * places.step))
+                own = running[number * count : (number + 1) * count]
+                results += self._from(depth + 1, [*positions, place], own, keep)
+            loop.next = [part for value in results for part in parts_of(value)]
+        totals = self._regrouped(loop.results)
+        while len(totals) > count:
+            half = len(totals) // 2 // count * count
+            pairs = zip(totals[:half], totals[-half:], strict=True)
+            totals = [*(self._sum(one, other) for one, other in pairs), *totals[half:-half]]
+        return self._written_out(depth, places[whole:], at, positions, totals, keep)
+
+    def _sum(self, one: Element, other: Element) -> Element:
+        """Of two sums, which are bits for pred."""
+        combine = self._k.or_ if self._type.kind == "pred" else self._k.add
+        return from_parts([combine(*parts) for parts in zip(parts_of(one), parts_of(other), strict=True)])
+
+    def _regrouped(self, values: Sequence[Value]) -> list[Element]:
+        width = 2 if self._type.is_complex else 1
+        return [from_parts(list(values[start : start + width])) for start in range(0, len(values), width)]
+
+    def _products(self, positions: Sequence[Coordinate], sums: Sequence[Element], keep: Value | None) -> list[Element]:
+        """Adds the products at one contracted position, or at one in each lane, to the sums of the tile."""
+        left_lanes = Indexing(self._k, 1) if self._plan.deep is None else self._lanes
+        left_place = dict(zip(self._plan.numbers.lhs_contracting, positions, strict=True))
+        right_place = dict(zip(self._plan.numbers.rhs_contracting, positions, strict=True))
+        right = [
+            self._factor(self._rhs, self._lanes, {**column, **right_place}, keep) for column in self._tile.rhs_columns
+        ]
+        result: list[Element] = []
+        for r, row in enumerate(self._tile.lhs_rows):
+            left = self._factor(self._lhs, left_lanes, {**row, **left_place}, keep)
+            for c, factor in enumerate(right):
+                result.append(multiply_add(self._k, left, factor, sums[r * len(right) + c], self._type))
+        return result
+
+    def _factor(self, side: Array, lanes: Indexing, places: Mapping[int, Coordinate], keep: Value | None) -> Element:
+        """One of each product, and 0 in lanes that are not to be kept."""
+        k = self._k
+        element = widened(k, side.load(lanes, _index(side, places)), side.shape.type, self._type)
+        if keep is not None:
+            element = from_parts([k.select(keep, part, 0) for part in parts_of(element)])
+        return splat(k, element, self._plan.lanes)
 
 
-def _regroup(values: Sequence[Value], accumulator: ElementType) -> list[Element]:
-    width = 2 if accumulator.is_complex else 1
-    return [from_parts(list(values[start : start + width])) for start in range(0, len(values), width)]
+def _sums_of_lanes(k: KernelBuilder, sums: Sequence[Element]) -> list[Element]:
+    """One number for each vector."""
+    by_part = zip(*(parts_of(value) for value in sums), strict=True)
+    numbers = [_single_lanes(k, lane_sums(k, vectors), len(sums)) for vectors in by_part]
+    return [from_parts(parts) for parts in zip(*numbers, strict=True)]
 
 
-def _products(
-    k: KernelBuilder,
-    plan: DotPlan,
-    lhs: Array,
-    rhs: Array,
-    tile: _Tile,
-    positions: Sequence[Coordinate],
-    sums: Sequence[Element],
-) -> list[Element]:
-    """Adds the products at one contracted position to the sums of the tile."""
-    accumulator = accumulator_type(plan.dot.shape.type)
-    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
-    left_place = dict(zip(plan.numbers.lhs_contracting, positions, strict=True))
-    right_place = dict(zip(plan.numbers.rhs_contracting, positions, strict=True))
-    right = []
-    for column in tile.rhs_columns:
-        element = rhs.load(vector, _index(rhs, {**column, **right_place}))
-        right.append(splat(k, widened(k, element, rhs.shape.type, accumulator), plan.lanes))
-    result: list[Element] = []
-    for r, row in enumerate(tile.lhs_rows):
-        element = lhs.load(scalar, _index(lhs, {**row, **left_place}))
-        left = splat(k, widened(k, element, lhs.shape.type, accumulator), plan.lanes)
-        for c, factor in enumerate(right):
-            result.append(multiply_add(k, left, factor, sums[r * len(right) + c], accumulator))
-    return result
+def _single_lanes(k: KernelBuilder, vectors: Sequence[Value], count: int) -> list[Value]:
+    size = vectors[0].type.lanes
+    return [k.extract(vectors[number // size], number % size) for number in range(count)]
 
 
 def _index(array: Array, positions: Mapping[int, Coordinate]) -> Index:
