@@ -1,11 +1,12 @@
-"""Laws of reduce-window and select-and-scatter with windows that are one element, have one, or everything."""
+"""Laws of reduce-window and select-and-scatter with windows that are one element, have one, or everything, and of those
+that are folded in steps."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-from xlapy.hlo.attributes import PaddingDimension, Window, WindowDimension
+from xlapy.hlo.attributes import NO_WINDOW_DIMENSION, PaddingDimension, Window, WindowDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.patterns import P, variables
@@ -113,6 +114,39 @@ def reduce_window_in_steps(root: Instruction, x: Instruction, y: Instruction, wi
 
 _LEAST_STEPPED = 16
 """Places of a window that are folded in two steps."""
+
+
+@LAWS.law(P.reduce_window(x, y, window=window), exactness=Exactness.FREE)
+def reduce_window_by_dims(root: Instruction, x: Instruction, y: Instruction, window: Window) -> Value | None:
+    """reduce-window(x) of n by m -> reduce-window(reduce-window(x) of 1 by m) of n by 1, where m are along the rows
+
+    One more array is written and read, for n + m places instead of n * m."""
+    parts = window.dimensions
+    folded = [dim for dim, part in enumerate(parts) if not _is_one_element(part)]
+    operation = sole_operation(root.called[0])
+    if operation is None or len(folded) < 2 or folded[-1] != len(parts) - 1 or not root.shape.size:
+        return None
+    if operation.opcode not in IDEMPOTENT and not (_is_summed_in_its_type(x) and changes_nothing(y, root.called[0], y)):
+        return None
+    along, around = [NO_WINDOW_DIMENSION] * len(parts), list(parts)
+    along[-1], around[-1] = parts[-1], NO_WINDOW_DIMENSION
+    lines = math.prod(x.shape.dims[:-1]) * root.shape.dims[-1]
+    others = math.prod(part.size for part in around)
+    saved = root.shape.size * (others * (parts[-1].size - 1)) - lines * parts[-1].size
+    is_slow = operation.opcode in ("maximum", "minimum") and x.shape.type.is_float
+    if saved < root.shape.size * (_LEAST_SAVED_EXTREMA if is_slow else _LEAST_SAVED):
+        return None
+    inner = new.op("reduce-window", [x, y], called=root.called, window=Window(tuple(along)))
+    return new.op("reduce-window", [inner, y], called=root.called, window=Window(tuple(around)))
+
+
+_LEAST_SAVED, _LEAST_SAVED_EXTREMA = 8, 3
+"""Places of a window that are worth another array: fewer where those who fold them look for NaNs."""
+
+
+def _is_summed_in_its_type(x: Instruction) -> bool:
+    """What the first step folds is not rounded before the second one."""
+    return not x.shape.type.is_narrow_float
 
 
 def _is_whole(part: WindowDimension, size: int) -> bool:
