@@ -43,6 +43,16 @@ def beyond_the_ends(x: Any, w: Any, v: Any) -> Any:
     return lax.fori_loop(0, 4, step, jnp.zeros((ROWS, 16), jnp.float32))
 
 
+def of_vectors(x: Any, w: Any, v: Any) -> Any:
+    """Products that are kernels of the program, one of which reads a vector as it lies in a matrix."""
+
+    def step(i: Any, state: Any) -> Any:
+        row, part = lax.dynamic_index_in_dim(w, i, keepdims=False), lax.dynamic_index_in_dim(x, i, keepdims=False)
+        return jnp.tanh(row @ v[:ROWS, :1]) + part.T @ (part @ state) / 8
+
+    return lax.fori_loop(0, STEPS, step, jnp.ones(WIDTH, jnp.float32))
+
+
 def with_another_reader(x: Any, w: Any, v: Any) -> Any:
     def step(i: Any, state: Any) -> Any:
         part = lax.dynamic_index_in_dim(x, i, keepdims=False)
@@ -65,7 +75,13 @@ def of_what_changes(x: Any, w: Any, v: Any) -> Any:
 @pytest.mark.parametrize("num_threads", [1, 3])
 @pytest.mark.parametrize(
     ("function", "has_copies"),
-    [(of_both_sides, False), (beyond_the_ends, False), (with_another_reader, True), (of_what_changes, True)],
+    [
+        (of_both_sides, False),
+        (beyond_the_ends, False),
+        (of_vectors, False),
+        (with_another_reader, True),
+        (of_what_changes, True),
+    ],
 )
 def test_results_are_those_of_copies(function: Any, has_copies: bool, num_threads: int) -> None:
     text = jax.jit(function, keep_unused=True).lower(*arrays()).as_text()

@@ -10,6 +10,7 @@ from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.hlo.element_types import ALL, ElementType
 from xlapy.hlo.matrix_products import MatrixProduct, library_product
 from xlapy.hlo.text import parse
+from xlapy.passes.layouts.forms import wants_matrices
 
 NUMBERS = "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f"
 FOLDED = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
@@ -33,6 +34,28 @@ def convolution_of(operand: ElementType, result: ElementType, inputs: int, featu
 def test_every_library_is_of_some_types() -> None:
     found = {call.kind for operand, result in PAIRS if (call := product_of(operand, result)) is not None}
     assert found == set(GEMM_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("type", "rows", "is_a_call"), [("f32", 128, False), ("f32", 129, True), ("f64", 65, True), ("s32", 128, True)]
+)
+def test_a_vector_by_a_matrix_that_the_nearest_cache_holds_is_a_loop_nest(
+    type: str, rows: int, is_a_call: bool
+) -> None:
+    for vector, matrix, result, contracted in (
+        ("64", f"64,{rows}", f"{rows}", (0, 0)),
+        ("1,64", f"{rows},64", f"1,{rows}", (1, 1)),
+        (f"{rows}", f"64,{rows}", "64", (0, 1)),
+    ):
+        for exchanged in (False, True):
+            dims = (matrix, vector) if exchanged else (vector, matrix)
+            left, right = contracted[::-1] if exchanged else contracted
+            shape = ",".join(result.split(",")[::-1]) if exchanged else result
+            dot = parse(f"""ENTRY e {{ x = {type}[{dims[0]}] parameter(0)  y = {type}[{dims[1]}] parameter(1)
+              ROOT d = {type}[{shape}] dot(x, y), lhs_contracting_dims={{{left}}}, rhs_contracting_dims={{{right}}} }}
+            """).entry.root
+            assert (library_product(dot) is not None) == is_a_call
+            assert not wants_matrices(dot)
 
 
 def test_convolutions_are_what_the_library_can_pack() -> None:

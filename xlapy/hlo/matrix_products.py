@@ -52,6 +52,10 @@ nest: of 16 queries by 4 keys, four times for each of two blocks, twice as long.
 LEAST_STRIP_COLUMNS = 16
 """Of the right side, where it is one of several strips: with fewer, most of what tiles could do is idle."""
 
+NEAR_MATRIX_BYTES = 32 << 10
+"""Of a matrix that is multiplied by a vector: what a first-level cache holds, a loop nest has read before the library
+has looked at it. From further away, it would have to begin where lines of the cache do, which the library sees to."""
+
 SMALL_MATRIX_WORK = 8 * 8 * 8
 """Multiplications of one product of a batch; up to here, the same holds for each of them, and below where rows have no
 single stride, which a loop nest finds one by one."""
@@ -111,7 +115,7 @@ def _product_of(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumb
     """The same, worked out once: passes ask as well as who writes the calls, and layers have equal products."""
     kind = product_kind(lhs.type, rhs.type, result.type)
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
-    if kind is None or result.size * depth < SMALLEST_WORK:
+    if kind is None or result.size * depth < SMALLEST_WORK or is_near_vector_product(lhs, rhs, result, numbers):
         return None
     if kind in KINDS_IN_MEMORY and _has_strips(rhs, numbers):
         strips = _product_of_strips(lhs, rhs, result, numbers, kind)
@@ -158,6 +162,14 @@ def _product_of(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumb
         known |= zip(BATCH_STRIDES, distances, strict=True)
         counts["batches"] = batch.count
     return MatrixProduct(kind, known | counts, (*_repetitions(batches, own), *around))
+
+
+def is_near_vector_product(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumbers) -> bool:
+    """A vector by a matrix that the nearest cache holds."""
+    vectors = (lhs, numbers.lhs_free(lhs.rank)), (rhs, numbers.rhs_free(rhs.rank))
+    is_one = any(math.prod(side.dims[dim] for dim in free) == 1 for side, free in vectors)
+    has_type = result.type in (F32, F64) and lhs.type is rhs.type is result.type
+    return is_one and has_type and not numbers.lhs_batch and max(lhs.bytes, rhs.bytes) <= NEAR_MATRIX_BYTES
 
 
 def _around(rows: _Free, run_of_rows: _Free, columns: _Free, run_of_columns: _Free) -> list[Repetition]:

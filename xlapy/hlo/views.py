@@ -57,9 +57,9 @@ def _readers(value: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
 
 
 def _multiplies(user: Instruction, value: Instruction) -> bool:
-    """A product of a library, whose operand `value` is, and nothing else."""
+    """A product, whose operand `value` is, and nothing else."""
     if user.opcode == "dot":
-        return library_product(user) is not None
+        return True
     product = fused_product(user) if user.opcode == "fusion" else None
     if product is None or product.opcode != "dot" or library_product(product) is None:
         return False

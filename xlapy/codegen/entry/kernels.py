@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xlapy.codegen.clock import exact_clock
@@ -27,7 +27,7 @@ from xlapy.codegen.slice_copies import (
 from xlapy.hlo.buffer_plan import Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.overwritten import is_overwritten
-from xlapy.hlo.views import is_view
+from xlapy.hlo.views import is_view, view_of
 from xlapy.support.registry import Registry
 
 
@@ -44,7 +44,7 @@ def write_kernel(entry: Entry, frame: Frame, instruction: Instruction) -> None:
     if not kernel.units:
         return
     scratch = entry.plan.scratch[instruction].location if kernel.has_scratch else None
-    pointers = _pointers(entry, frame, kernel, arrays, scratch)
+    pointers = _pointers(entry, frame, kernel, arrays, scratch, _views(instruction))
     if kernel.has_context and not entry.prefix:
         with _owned(frame):
             call_kernel(frame, kernel, pointers)
@@ -145,7 +145,10 @@ def _write_joint(
     k, target = frame.k, entry.kernels.target
     for instruction, (kernel, _) in together.items():
         entry.steps[instruction] = (Step(kernel.name, kernel.units, kernel.work.piece),)
-    calls = [(kernel, _pointers(entry, frame, kernel, arrays, None)) for kernel, arrays in together.values()]
+    calls = [
+        (kernel, _pointers(entry, frame, kernel, arrays, None, _views(instruction)))
+        for instruction, (kernel, arrays) in together.items()
+    ]
     began = None if entry.counters is None else exact_clock(k, target)
     call_together(frame, entry.kernels, calls, tasks)
     if began is not None:
@@ -163,16 +166,26 @@ def _pointers(
     kernel: NativeKernel,
     arrays: Sequence[Location],
     scratch: Location | None,
+    views: Collection[int],
 ) -> list[Value]:
-    """The arguments of a kernel, or the table of a function of a library, but for the range."""
+    """The arguments of a kernel, or the table of a function of a library, but for the range. Of some arrays, views,
+    only an address is where they are."""
     k = frame.k
     places = [frame.pointer(location) for location in arrays]
+    places = [k.load(place, PTR) if number in views else place for number, place in enumerate(places)]
     memory = [] if scratch is None else [frame.pointer(scratch)]
     context = [k.parameters["context"]] if kernel.has_context else []
     if kernel.call is not None:
         null = [k.const(PTR, 0)]
         return [_numbers(entry, frame, kernel.call), *(context or null), *(memory or null), *places]
     return [*places, *memory, *context]
+
+
+def _views(instruction: Instruction) -> Collection[int]:
+    """The numbers of the operands that are views, which products alone read."""
+    if instruction.opcode != "dot":
+        return ()
+    return [number for number, operand in enumerate(instruction.operands) if view_of(operand) is not None]
 
 
 def _from_table(pointers: Sequence[Value]) -> list[Value]:

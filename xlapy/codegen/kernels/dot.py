@@ -31,7 +31,7 @@ LEAST_DEPTH = 4  # elements that are worth lanes of their own
 DEPTH_OF_ROW = 3  # times as many are, if what lanes gather serves several rows
 MOST_WRITTEN_OUT = 4  # vectors along the depth, without a loop
 SUMS_AT_ONCE = 8  # that keep all multipliers of a core busy
-LEAST_ROUNDS = 2  # of a loop in which sums are taken in parts
+LEAST_ROUNDS = 5  # of a loop in which sums are taken in parts: more than a small square matrix has
 
 
 class DotPlan(Record):
@@ -219,9 +219,8 @@ class _Contraction:
         """A loop over the places. Few sums are taken in several parts each, which do not wait for each other, if it is
         the innermost one."""
         k, count = self._k, len(sums)
-        parts = max(SUMS_AT_ONCE // count, 1) if depth + 1 == len(self._sizes) else 1
-        if len(places) < LEAST_ROUNDS * parts:
-            parts = 1
+        is_innermost = depth + 1 == len(self._sizes)
+        parts = max(min(SUMS_AT_ONCE // count, len(places) // LEAST_ROUNDS), 1) if is_innermost else 1
         whole = len(places) // parts * parts
         carry = [part for value in [*sums, *self._zeros(count * (parts - 1))] for part in parts_of(value)]
         with k.loop(places.start, places[whole - 1] + 1, places.step * parts, carry=carry) as loop:

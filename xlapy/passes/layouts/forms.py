@@ -14,7 +14,13 @@ from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumber
 from xlapy.hlo.choices import LEAST_CHOSEN, choice_of
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import LEAST_ROW, has_features_in_lanes
-from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, matrix_product, pointwise_product, product_kind
+from xlapy.hlo.matrix_products import (
+    LEAST_PRODUCT_FEATURES,
+    is_near_vector_product,
+    matrix_product,
+    pointwise_product,
+    product_kind,
+)
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.hlo.short_products import short_product
@@ -185,7 +191,9 @@ def wants_matrices(dot: Instruction) -> bool:
     lhs, rhs = (operand.shape for operand in dot.operands)
     if _work(dot, dot_dims(dot)) < LEAST_WANTED_WORK or short_product(dot) is not None:
         return False
-    return product_kind(lhs.type, rhs.type, dot.shape.type) is not None and matrix_product(dot) is None
+    if product_kind(lhs.type, rhs.type, dot.shape.type) is None or matrix_product(dot) is not None:
+        return False
+    return not is_near_vector_product(lhs, rhs, dot.shape, dot.attributes["dimension_numbers"])
 
 
 LEAST_WANTED_WORK = 1 << 15
