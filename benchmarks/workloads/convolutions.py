@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.workload import Arrays, Workload
-from benchmarks.workloads.inputs import constant_weights, normal
+from benchmarks.workloads.inputs import constant_weights, integers, normal
 
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 """Where batch, features, rows and columns lie in image, kernel and result."""
@@ -148,6 +149,13 @@ def max_pool_gradient(image: Any) -> Any:
     return jax.grad(lambda x: (max_pool(x) * 0.5).sum())(image)
 
 
+def opening(image: Any) -> Any:
+    """What is bright in a neighbourhood of 5 by 5: the largest of the smallest."""
+    fold = partial(jax.lax.reduce_window, window_dimensions=(5, 5), window_strides=(1, 1), padding="SAME")
+    eroded = fold(image, jnp.uint8(255), jax.lax.min)
+    return fold(eroded, jnp.uint8(0), jax.lax.max)
+
+
 IMAGES = {"small": (1, 16, 16, 8), "cache": (4, 56, 56, 64), "memory": (32, 112, 112, 64)}
 
 
@@ -223,4 +231,7 @@ WORKLOADS = [
     _pooling("average_pool", average_pool),
     _pooling("max_pool_gradient", max_pool_gradient),
     _pooling("average_pool_gradient", average_pool_gradient),
+    Workload(
+        "convolution", "opening_u8", opening, integers(0, 256, 1, np.uint8), {"small": (64, 64), "cache": (512, 512)}
+    ),
 ]

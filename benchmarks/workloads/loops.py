@@ -216,6 +216,55 @@ def newton_inputs(generator: np.random.Generator, unknowns: Any) -> Arrays:
     return [weights[0], weights, generator.standard_normal(unknowns, np.float32) * np.float32(0.1)]
 
 
+PAIRS_KEPT = 8  # of steps and what they did to the slope
+
+STEP_LENGTH = 0.05
+
+
+def limited_memory_descent(start: Any, bends: Any) -> Any:
+    """Thirty steps of L-BFGS towards the least value of a sum of squares, whose directions are made of products of
+    vectors, two loops of them in each step."""
+    keep = jnp.arange(PAIRS_KEPT)
+
+    def slope(x: Any) -> Any:
+        return bends * (x - 1) + 0.1 * jnp.sin(x)
+
+    def step(number: Any, state: Any) -> Any:
+        x, g, moves, changes = state
+
+        def weight(pair: Any) -> Any:
+            return 1 / (moves[pair] @ changes[pair] + 1e-6)
+
+        def backwards(q: Any, pair: Any) -> Any:
+            share = weight(pair) * (moves[pair] @ q)
+            return q - share * changes[pair], share
+
+        def forwards(r: Any, known: Any) -> Any:
+            pair, share = known
+            return r + (share - weight(pair) * (changes[pair] @ r)) * moves[pair], None
+
+        order = (number - 1 - keep) % PAIRS_KEPT
+        q, shares = jax.lax.scan(backwards, g, order)
+        direction, _ = jax.lax.scan(forwards, q, (order[::-1], shares[::-1]))
+        following = x - STEP_LENGTH * direction
+        following_slope = slope(following)
+        place = number % PAIRS_KEPT
+        return (
+            following,
+            following_slope,
+            moves.at[place].set(following - x),
+            changes.at[place].set(following_slope - g),
+        )
+
+    nothing = jnp.zeros((PAIRS_KEPT, start.size), start.dtype)
+    return jax.lax.fori_loop(0, 30, step, (start, slope(start), nothing, nothing))[0]
+
+
+def descent_inputs(generator: np.random.Generator, unknowns: Any) -> Arrays:
+    bends = generator.uniform(0.5, 2.0, unknowns).astype(np.float32)
+    return [generator.standard_normal(unknowns, np.float32), bends]
+
+
 def kalman_filter(observations: Any, transition: Any, projection: Any) -> Any:
     """The states of a linear system from two noisy numbers at each step."""
     states, outputs = transition.shape[0], projection.shape[0]
@@ -302,6 +351,15 @@ WORKLOADS = [
         "loops", "heat_equation", heat_equation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False
     ),
     Workload("loops", "newton_method", newton_method, newton_inputs, {"small": 8}, tolerance=4),
+    Workload(
+        "loops",
+        "limited_memory_descent",
+        limited_memory_descent,
+        descent_inputs,
+        {"small": 20, "cache": 1000},
+        moves_memory=False,
+        tolerance=16,
+    ),
     Workload("loops", "kalman_filter", kalman_filter, kalman_inputs, {"small": 1000}, tolerance=4),
     Workload("loops", "relaxation", relaxation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False),
 ]

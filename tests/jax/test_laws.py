@@ -153,6 +153,11 @@ PROGRAMS = {
         (np.ones((64, 32), np.float32), np.ones((64, 32), np.float32)),
         "dot-without-free-dims",
     ),
+    "brightest of each neighbourhood": Program(
+        lambda image: lax.reduce_window(image, jnp.uint8(0), lax.max, (5, 5), (1, 1), "SAME"),
+        (np.ones((32, 32), np.uint8),),
+        "reduce-window-by-dims",
+    ),
     "gradient of pairs": Program(
         jax.grad(lambda x: (x[::2] * x[1::2]).sum()),
         (X,),
