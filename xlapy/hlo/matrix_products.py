@@ -110,6 +110,11 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     return _product_of(dot.operands[0].shape, dot.operands[1].shape, dot.shape, dot.attributes["dimension_numbers"])
 
 
+def is_matrix_product(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumbers) -> bool:
+    """Whether a library computes a dot of these shapes, if its rows are not too short for one."""
+    return _product_of(lhs, rhs, result, numbers) is not None
+
+
 @lru_cache(maxsize=256)
 def _product_of(lhs: Shape, rhs: Shape, result: Shape, numbers: DotDimensionNumbers) -> MatrixProduct | None:
     """The same, worked out once: passes ask as well as who writes the calls, and layers have equal products."""

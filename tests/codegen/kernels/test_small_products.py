@@ -104,3 +104,27 @@ ENTRY main {{ q = {type}[3,24,5,16] parameter(0)
     np.testing.assert_allclose(
         executable(*inputs).astype(np.complex64), expected.astype(np.complex64), rtol=tolerance, atol=tolerance
     )
+
+
+@pytest.mark.parametrize("type", ["s8", "u8", "u32", "u64"])
+def test_integers_of_no_library_wrap_like_those_of_one(type: str) -> None:
+    """Sums of bytes that have few bits, and unsigned ones: the low bits of what a library computes, and small ones."""
+    text = f"""HloModule wrapping
+ENTRY main {{ a = {type}[40,70] parameter(0)
+  b = {type}[70,50] parameter(1)
+  c = {type}[70] parameter(2)
+  d = {type}[12,17] parameter(3)
+  ab = {type}[40,50] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ac = {type}[40] dot(a, c), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  cc = {type}[] dot(c, c), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  dd = {type}[17,17] dot(d, d), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  ROOT all = ({type}[40,50], {type}[40], {type}[], {type}[17,17]) tuple(ab, ac, cc, dd) }}
+"""
+    dtype = np.dtype({"s8": np.int8, "u8": np.uint8, "u32": np.uint32, "u64": np.uint64}[type])
+    limits, generator = np.iinfo(dtype), np.random.default_rng(9)
+    sides = [(40, 70), (70, 50), (70,), (12, 17)]
+    inputs = [generator.integers(limits.min, limits.max, dims, dtype, endpoint=True) for dims in sides]
+    executable = xlapy.compile(text)
+    assert "gemm_" in executable.llvm_ir()
+    for own, expected in zip(executable(*inputs), xlapy.evaluate(text, *inputs), strict=True):
+        np.testing.assert_array_equal(own, expected)

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
-from xlapy.hlo.element_types import F32
+from xlapy.hlo.element_types import F32, S32, S64, U32, U64, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.matrix_products import one_stride, product_kind
+from xlapy.hlo.matrix_products import is_matrix_product, one_stride, product_kind
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.regions import binary_region
@@ -123,6 +123,54 @@ def dot_of_widened_bytes(root: Instruction, x: Instruction, y: Instruction) -> V
 
     There are instructions for products of pairs of them. Narrow floats are as quick when they are widened before."""
     return new.like(root, [x, y]) if widens_bytes(root, x, y) else None
+
+
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_integral)
+def dot_of_other_integers(
+    root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(x, y) of bytes with sums of few bits -> convert(dot(x, y) with sums of 32), and of unsigned integers
+    -> bitcast-convert(dot(bitcast-convert(x), bitcast-convert(y))) of signed ones, which a library multiplies
+
+    Sums wrap in the same way: their low bits depend on nothing else. Small products are left to a loop nest, if that
+    finds columns side by side."""
+    if product_kind(x.shape.type, y.shape.type, root.shape.type) is not None or _is_small(x, y, numbers):
+        return None
+    sums = root.shape.with_type(S64 if root.shape.type.bits > S32.bits else S32)
+    left, right = _as_signed(x, sums.type), _as_signed(y, sums.type)
+    if not is_matrix_product(left.shape, right.shape, sums, numbers):
+        return None
+    product = new.dot(left, right, shape=sums, **root.attributes)
+    if root.shape.type.bits == sums.type.bits:
+        return new.bitcast_convert(product, shape=root.shape)
+    return new.convert(product, shape=root.shape)
+
+
+LEAST_STEPS, LEAST_MATRIX = 16, 32**3
+"""Depth and multiplications of one product for which integers are brought to the types of a library."""
+
+
+def _is_small(x: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> bool:
+    """Whether a loop nest is as quick as a library, which copies both sides first."""
+    free = numbers.rhs_free(y.shape.rank)
+    if not free or y.shape.dims[free[-1]] < LEAST_STEPS or one_stride(y.shape, free[-1:]) != 1:
+        return False
+    depth = math.prod(x.shape.dims[dim] for dim in numbers.lhs_contracting)
+    rows, columns = (
+        math.prod(side.shape.dims[dim] for dim in dims)
+        for side, dims in ((x, numbers.lhs_free(x.shape.rank)), (y, free))
+    )
+    return depth < LEAST_STEPS or rows * columns * depth < LEAST_MATRIX
+
+
+_SIGNED: dict[ElementType, ElementType] = {U32: S32, U64: S64}
+
+
+def _as_signed(operand: Instruction, wide: ElementType) -> Value:
+    """The same bits as the signed type that sums have, if they are as many."""
+    if _SIGNED.get(operand.shape.type) is not wide:
+        return operand
+    return new.bitcast_convert(operand, shape=operand.shape.with_type(wide))
 
 
 @LAWS.law(P.transpose(y.where(P.only(P.dot(x, z, dimension_numbers=numbers))), permutation=p))
