@@ -20,6 +20,10 @@ PROGRAMS = {
         ROOT p = u8[3,13,42,3] pad(x, c), padding=0_0x1_1x1_1x0_0""",
     "filled in between": """x = u8[40,23] parameter(0) c = u8[] constant(1)
         ROOT p = u8[40,47] pad(x, c), padding=0_0x1_1_1""",
+    "filled in between rows as well": """x = u8[40,123] parameter(0) c = u8[] constant(1)
+        ROOT p = u8[80,246] pad(x, c), padding=0_1_1x0_1_1""",
+    "filled in between and behind a border": """x = u8[3,20,100] parameter(0) c = u8[] parameter(1)
+        ROOT p = u8[3,66,300] pad(x, c), padding=0_0x5_3_2x1_1_2""",
     "cut and filled": """x = u8[40,80] parameter(0) c = u8[] constant(9)
         ROOT p = u8[41,75] pad(x, c), padding=-1_2x-7_2""",
     "edges": """x = u8[2,30,50,3] parameter(0) s = u8[2,1,50,3] slice(x), slice={[0:2], [0:1], [0:50], [0:3]}
@@ -115,6 +119,16 @@ def test_rows_that_are_repeated_lie_in_two_dimensions() -> None:
         r = u8[80,64,3] reshape(b) ROOT c = u8[80,64,2,3] broadcast(r), dimensions={0,1,3} }""")
     assert plan is not None
     assert plan.counts == (40, 2)
+
+
+def test_rows_that_are_spread_lie_in_two_dimensions() -> None:
+    """In the outer one, what is filled in front and behind; in the inner one, what is in between."""
+    plan = _plan("""ENTRY e { x = f32[20,64] parameter(0) c = f32[] constant(0)
+        ROOT p = f32[48,64] pad(x, c), padding=3_6_1x0_0 }""")
+    assert plan is not None
+    outer, inner = plan.dims
+    assert [(each.end, each.start is None) for each in outer] == [(1, True), (21, False), (24, True)]
+    assert [(each.end, each.start is None) for each in inner] == [(1, True), (2, False)]
 
 
 def test_nothing_is_read_in_front_of_the_array_or_behind_it() -> None:

@@ -215,10 +215,27 @@ def _in_segments(offsets: Offsets) -> list[list[Segment]]:
     if len(segments) <= MOST_SEGMENTS:
         return [segments]
     for count in range(2, MOST_REPEATED + 1):
-        rows = offsets.reshape(-1, count) if not len(offsets) % count else offsets[:0]
-        if len(rows) and (rows != FILL).all() and (rows == rows[:, :1] + (rows[0] - rows[0, 0])).all():
-            return [_segments(rows[:, 0]), _segments(rows[0] - rows[0, 0])]
+        parts = _outer_and_inner(offsets.reshape(-1, count)) if not len(offsets) % count else None
+        if parts is not None:
+            return [_segments(part) for part in parts]
     return [segments]
+
+
+def _outer_and_inner(rows: Offsets) -> tuple[Offsets, Offsets] | None:
+    """Offsets of rows and of columns whose sums these are; of columns that are filled, as those between spread elements
+    are, there is none."""
+    is_known = (rows != FILL).any(axis=0)
+    if not is_known.any():
+        return None
+    outer = rows[:, is_known.argmax()]
+    differences = rows[:, is_known] - outer[:, None]  # 0 for what is filled in both
+    steps = differences[(outer != FILL).argmax()]
+    expected = np.where(outer[:, None] == FILL, 0, steps)
+    if not (differences == expected).all():
+        return None
+    inner = np.full(len(is_known), FILL)
+    inner[is_known] = steps
+    return outer, inner
 
 
 def _cycle(row: Offsets, word: int, vector: int) -> Cycle | None:
