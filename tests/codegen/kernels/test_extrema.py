@@ -68,6 +68,20 @@ def test_rows(opcode: str, dtype: Any) -> None:
             assert_same(one, other)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+def test_short_rows(opcode: str, dtype: Any) -> None:
+    """Which vectors go along, if nobody else needs them."""
+    fold = ops.Max if opcode == "maximum" else ops.Min
+    arrays = [np.ascontiguousarray(special((length, 150), dtype).T) for length in range(3, 10)]
+    b = xlapy.XlaBuilder(opcode)
+    init = ops.Constant(b, np.asarray(-0.0).astype(dtype))
+    rows = [ops.Parameter(b, number, xlapy.Shape.of(array)) for number, array in enumerate(arrays)]
+    module = b.build(ops.Tuple(b, [ops.Reduce(x, init, fold, (1,)) for x in rows]))
+    for one, other in zip(xlapy.compile(module)(*arrays), xlapy.evaluate(module, *arrays), strict=True):
+        assert_same(one, other)
+
+
 def assert_same(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
     """NaNs and zeros of either sign at the same places."""
     one, other = (np.asarray(array).astype(np.float64) for array in (found, expected))

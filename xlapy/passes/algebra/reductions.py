@@ -62,6 +62,7 @@ def reduce_of_one(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
 
 
 MOST_FEW = 4  # elements of a row that are written out
+MOST_CHOSEN = 8  # of which the largest or the smallest is: to fold lanes with NaNs in mind takes long
 LEAST_FEW_FOLDS = 64  # that are worth it
 LEAST_BESIDE = 16  # rows side by side, where others are folded as well: vectors of them
 MOST_BEHIND = 16  # instructions that are looked at
@@ -76,9 +77,12 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     the shift of a softmax, which has kernels of its own. Others are folded, or read column by column, as colors are.
     What is folded besides, but for the dimension next to the last, is folded then, as in blocks of an image."""
     operation, dims, last = sole_operation(root.called[0]), x.shape.dims, x.shape.rank - 1
-    if operation is None or last not in d or last - 1 in d or root.shape.type.is_narrow_float:
+    if operation is None or last not in d or last - 1 in d:
         return None
-    if not 1 < dims[last] <= MOST_FEW or (len(d) > 1 and dims[last - 1] < LEAST_BESIDE):
+    chooses = operation.opcode in ("maximum", "minimum")
+    if root.shape.type.is_narrow_float and not chooses:
+        return None
+    if not 1 < dims[last] <= (MOST_CHOSEN if chooses else MOST_FEW) or (len(d) > 1 and dims[last - 1] < LEAST_BESIDE):
         return None
     if root.shape.size < LEAST_FEW_FOLDS or not _is_little_work(x):
         return None
