@@ -27,6 +27,17 @@ becomes
     t = f32[16,4,1024] reduce(s, identity), dimensions={1}, to_apply=add
     ROOT r = f32[1024] reduce(t, zero), dimensions={0,1}, to_apply=add
 
+A few columns of less are folded as wide rows of several rows each: else each row waits for the one before it.
+
+    p = f32[8192,3] parameter(0)
+    ROOT r = f32[3] reduce(p, zero), dimensions={0}, to_apply=add
+
+becomes
+
+    s = f32[256,96] reshape(p)
+    t = f32[96] reduce(s, identity), dimensions={0}, to_apply=add
+    ROOT r = f32[3] reduce(f32[32,3] reshape(t), zero), dimensions={0}, to_apply=add
+
 Only for commutative, associative ops, one for each array, whose order of folding is free; and for the place of the
 largest element, or the smallest, whose parts are folded from the same initial values, as these may take part again. The
 split depends on the shape alone, so the result is the same for any number of threads.
@@ -57,6 +68,9 @@ MEMORY_PARTS = (16, *range(15, 7, -1), *range(17, 33))  # of the rows of such an
 SHORT_ROW_BYTES = 512  # that registers hold, so that memory is read from end to end anyway
 LONG_ROW_BYTES = 16 << 10  # that a kernel folds side by side, and memory streams well
 LEAST_ROWS_OF_PART = 16  # long ones, beside which one of results is little
+FEW_COLUMN_BYTES = 64  # of a row that registers hold so little of that each row waits for the one before
+WIDE_ROW_BYTES = 512  # of one that keeps them busy
+LEAST_NARROW_BYTES = 8 << 10  # of an array of such rows, to fold which takes a microsecond
 
 LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewer, what is stored is no longer small
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
@@ -117,7 +131,9 @@ def _split(reduce: Instruction) -> Instruction | None:
         return _in_two_steps(reduce, [reduce.operands[0]], reduce.attributes["dimensions"], rows.folded)
     if _is_of_memory(reduce) and (whole := _in_parts_of_rows(reduce)) is not None:
         return whole
-    return _in_parts(reduce) if _is_worth_it(reduce) and not _is_of_row_chain(reduce) else None
+    if not _is_worth_it(reduce):
+        return _in_wide_rows(reduce) if _is_read_by_columns(reduce) else None
+    return None if _is_of_row_chain(reduce) else _in_parts(reduce)
 
 
 def _is_of_row_chain(reduce: Instruction) -> bool:
@@ -161,10 +177,14 @@ def _is_worth_it(reduce: Instruction) -> bool:
 
 
 def _is_of_memory(reduce: Instruction) -> bool:
+    return _stored(reduce.operands[0]).shape.bytes >= MEMORY_BYTES and _is_read_by_columns(reduce)
+
+
+def _is_read_by_columns(reduce: Instruction) -> bool:
     """Columns are folded of an array that is read from memory as it is, or but for a float's width. (For another one
     that is made first, the kernel of the parts would have to be compiled, which takes ten times as long.)"""
     array, space = _stored(reduce.operands[0]), row_space(reduce)
-    is_read = array.shape.bytes >= MEMORY_BYTES and is_row_major(array) and not is_element_op(array)
+    is_read = is_row_major(array) and not is_element_op(array)
     is_kept = reduce.operands[0].shape.rank - 1 not in reduce.attributes["dimensions"]
     return is_read and is_kept and (space is None or not returns_to_elements(reduce, space))
 
@@ -193,13 +213,46 @@ def _in_parts_of_rows(reduce: Instruction) -> Instruction | None:
     together = _rows_together(length // parts, row_bytes)
     counted = (groups,) if groups > 1 else ()
     rows = (parts, length // parts // together, *((together,) if together > 1 else ()))
-    dims = (*counted, *rows, columns)
+    cut = _under_other_dims(reduce, (*counted, *rows, columns))
+    first = len(counted)
+    return _in_two_steps(reduce, [cut], (*range(first, first + len(rows)),), (first + 1,))
+
+
+def _under_other_dims(reduce: Instruction, dims: Dims) -> Instruction:
+    """What is folded with other dimensions, as those of what is read for it."""
     array, folded = _stored(reduce.operands[0]), reduce.operands[0].shape
     cut = reduce.parent.add("reshape", [array], shape=array.shape.with_dims(dims), metadata=reduce.metadata)
     if array.shape.type is not folded.type:
         cut = reduce.parent.add("convert", [cut], shape=folded.with_dims(dims), metadata=reduce.metadata)
-    first = len(counted)
-    return _in_two_steps(reduce, [cut], (*range(first, first + len(rows)),), (first + 1,))
+    return cut
+
+
+def _in_wide_rows(reduce: Instruction) -> Instruction | None:
+    """The fold of a few columns in two steps: of wide rows, each of which is several, and of what these come to."""
+    whole = three_parts(reduce.operands[0].shape.dims, reduce.attributes["dimensions"])
+    if whole is None:
+        return None
+    groups, length, columns = whole
+    row_bytes = columns * reduce.operands[0].shape.type.bytes
+    is_narrow = row_bytes < FEW_COLUMN_BYTES + (not _is_of_extrema(reduce))  # extrema of vectors hardly wait
+    if columns == 1 or not is_narrow or length * row_bytes < LEAST_NARROW_BYTES:
+        return None
+    most = min(WIDE_ROW_BYTES // row_bytes, length // LEAST_ROWS_OF_PART)
+    together = next((count for count in range(most, 1, -1) if length % count == 0), 1)
+    if together * row_bytes < FEW_COLUMN_BYTES:
+        return None
+    computation, region = reduce.parent, reduce.called[0]
+    counted = (groups,) if groups > 1 else ()
+    folded = len(counted)
+    cut = _under_other_dims(reduce, (*counted, length // together, together * columns))
+    wide = computation.add(
+        "reduce", [cut, *_starts(reduce)], called=[region], dimensions=(folded,), metadata=reduce.metadata
+    )
+    apart = wide.shape.with_dims((*counted, together, columns))
+    parts = computation.add("reshape", [wide], shape=apart, metadata=reduce.metadata)
+    operands = [parts, reduce.operands[1]]
+    few = computation.add("reduce", operands, called=[region], dimensions=(folded,), metadata=reduce.metadata)
+    return few if few.shape == reduce.shape else computation.add("reshape", [few], shape=reduce.shape)
 
 
 def _rows_together(rows: int, row_bytes: int) -> int:
