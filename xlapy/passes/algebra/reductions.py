@@ -62,7 +62,9 @@ def reduce_of_one(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
 
 
 MOST_FEW = 4  # elements of a row that are written out
-MOST_CHOSEN = 8  # of which the largest or the smallest is: to fold lanes with NaNs in mind takes long
+MOST_CHOSEN = 8
+"""The same where the largest or the smallest is found: to fold lanes with NaNs in mind takes long. (Not where that is
+folded again, by several vectors: so much code takes three times as long to compile.)"""
 LEAST_FEW_FOLDS = 64  # that are worth it
 LEAST_BESIDE = 16  # rows side by side, where others are folded as well: vectors of them
 MOST_BEHIND = 16  # instructions that are looked at
@@ -82,7 +84,8 @@ def reduce_of_few(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     chooses = operation.opcode in ("maximum", "minimum")
     if root.shape.type.is_narrow_float and not chooses:
         return None
-    if not 1 < dims[last] <= (MOST_CHOSEN if chooses else MOST_FEW) or (len(d) > 1 and dims[last - 1] < LEAST_BESIDE):
+    most = MOST_CHOSEN if chooses and all(user.opcode != "reduce" for user in root.users) else MOST_FEW
+    if not 1 < dims[last] <= most or (len(d) > 1 and dims[last - 1] < LEAST_BESIDE):
         return None
     if root.shape.size < LEAST_FEW_FOLDS or not _is_little_work(x):
         return None
