@@ -110,7 +110,7 @@ def emit_cholesky(
             _matrix(k, plan, array.pointer, k.mul(loop.index, size), plan.rows, 1, flipped=not lower)
             for array in (a, output)
         )
-        triangular.load_triangle(k, source, plan.rows, buffer)
+        triangular.load_triangle(k, source, plan.rows, buffer, plan.tile)
         failed = triangular.factor_upper(k, buffer, plan.rows, plan.tile, k.const(I64, 0))
         triangular.store_triangle(k, buffer, plan.rows, target)
         triangular.finish_factor(k, target, plan.rows, failed)

@@ -387,11 +387,18 @@ def _each_element(
 # -- factors -----------------------------------------------------------------------------------------------------------
 
 
-def load_triangle(k: KernelBuilder, source: Matrix, rows: Operand, target: Buffer) -> None:
-    """The adjoint of the lower triangle of a matrix: an upper triangle, row by row."""
+def load_triangle(k: KernelBuilder, source: Matrix, rows: Operand, target: Buffer, tile: Tile) -> None:
+    """The adjoint of the lower triangle of a matrix: an upper triangle, row by row.
+
+    What else is in its vectors is zero: memory as it is found holds subnormal numbers, which take a hundred times as
+    long."""
     count = k.add(rows, k.const(I64, 0))
-    with k.loop(0, count) as loop, k.loop(loop.index, count) as each:
-        target.store(k, loop.index, each.index, conjugate(k, source.load(k, each.index, loop.index)))
+    nothing = zero(k, target.type, target.parts, tile.lanes)
+    with k.loop(0, count) as loop:
+        with k.loop(k.and_(loop.index, -tile.lanes), count, tile.lanes) as vectors:
+            target.store(k, loop.index, vectors.index, nothing)
+        with k.loop(loop.index, count) as each:
+            target.store(k, loop.index, each.index, conjugate(k, source.load(k, each.index, loop.index)))
 
 
 def factor_upper(k: KernelBuilder, u: Buffer, rows: Operand, tile: Tile, failed: Value, before: Operand = 0) -> Value:

@@ -361,7 +361,7 @@ class _Emitter:
             operands = a.moved(k, known, 0), a.moved(k, 0, known), a.moved(k, known, known)
             self._product(k, parallel, *operands, (left, columns, known))
         block = a.moved(k, known, known)
-        triangular.load_triangle(k, block, columns, buffer)
+        triangular.load_triangle(k, block, columns, buffer, self._factoring_tile)
         failed = triangular.factor_upper(k, buffer, columns, self._factoring_tile, failed, known)
         triangular.store_triangle(k, buffer, columns, block)
         following = k.add(known, columns)
