@@ -133,6 +133,14 @@ PROGRAMS = {
         (IMAGES.astype(np.int8), np.ones((3, 3, 3, 4), np.int8)),
         "convolution-of-widened-bytes",
     ),
+    "checksums": Program(
+        lambda x, y: x @ y,
+        (np.ones((64, 32), np.uint32), np.ones(32, np.uint32)),
+        "dot-of-other-integers",
+    ),
+    "convolution of bf16 to few features": Program(
+        convolved, (IMAGES.astype(jnp.bfloat16), np.ones((3, 3, 3, 2), jnp.bfloat16)), "convolution-of-narrow-floats"
+    ),
     "attention over a memory": Program(
         lambda scores, memory, values: jax.nn.softmax(scores) @ jnp.concatenate([memory, values]),
         (np.ones((1, 192), np.float32), np.ones((128, 64), np.float32), np.ones((64, 64), np.float32)),

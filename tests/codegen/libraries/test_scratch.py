@@ -101,10 +101,10 @@ def _resident_bytes() -> int:
 def test_products_take_no_more_than_they_need(size: int) -> None:
     """Of operands that must be packed."""
     builder = xlapy.XlaBuilder("product")
-    shape = xlapy.Shape.array(np.float32, (size, size))
+    shape = xlapy.Shape.array(np.float64, (size, size))
     left, right = builder.parameter(0, shape), builder.parameter(1, shape)
     program = xlapy.compile(builder.build(xlapy.ops.Dot(left, xlapy.ops.Transpose(right, (1, 0)))))
-    x = np.ones((size, size), np.float32)
+    x = np.ones((size, size), np.float64)
     xlapy.trim()
     assert (program(x, x) == size).all()
     with acquired(1) as (room,):
