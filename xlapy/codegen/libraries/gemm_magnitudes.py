@@ -116,10 +116,6 @@ def _exponent(k: KernelBuilder, bits: Value) -> Value:
 
 def _look_at_rows(k: KernelBuilder, sides: RecordValue, side: str, first: Value, last: Value) -> None:
     """Widens what is known of a side by a range of its rows."""
-
-    def contiguous(place: Value) -> Callable[[Value], Value]:
-        return lambda index: k.load(k.gep(place, index, F32.bytes), _VECTOR)
-
     length, step = sides[f"{side}_length"], sides[f"{side}_step"]
     is_contiguous = k.compare("eq", step, F32.bytes)
     in_vectors = k.select(is_contiguous, k.and_(length, -_LANES), 0)
@@ -130,9 +126,9 @@ def _look_at_rows(k: KernelBuilder, sides: RecordValue, side: str, first: Value,
             row = k.sub(rows.index, k.mul(matrix, sides[f"{side}_rows_of_matrix"]))
             place = k.gep(sides[f"{side}_place"], k.mul(matrix, sides[f"{side}_matrix"]))
             place = k.gep(place, k.mul(row, sides[f"{side}_row"]))
-            load = contiguous(place)
             with k.loop(0, in_vectors, _LANES, carry=rows.values) as vectors:
-                vectors.next = _widened(k, vectors.values, k.bitcast(load(vectors.index), _BITS))
+                vector = k.load(k.gep(place, vectors.index, F32.bytes), _VECTOR)
+                vectors.next = _widened(k, vectors.values, k.bitcast(vector, _BITS))
             with k.loop(in_vectors, length, carry=vectors.results) as rest:
                 element = k.load(k.gep(place, k.mul(rest.index, step)), F32)
                 rest.next = _widened(k, rest.values, k.splat(k.bitcast(element, I32), _LANES))

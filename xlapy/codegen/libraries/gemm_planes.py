@@ -14,7 +14,7 @@ Rounding is to nearest, and ties away from zero: that takes two instructions, an
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from xlapy.codegen.ir import F32, I16, I32, I64, KernelBuilder, Module, Value
@@ -47,7 +47,7 @@ def emit_plane_packing(module: Module, kind: GemmType, prefix: str, shape: TileS
             packing(k, kind, width).emit()
 
 
-class _PlanePacking:
+class _PlanePacking(ABC):
     """A strip of `width` rows or columns."""
 
     def __init__(self, k: KernelBuilder, kind: GemmType, width: int) -> None:
