@@ -16,7 +16,7 @@ from xlapy.codegen.target import Target, host_target, reference_target
 
 KIND = UNIT_TYPES["amx_f32"]
 
-SIZES = {"m": 128, "n": 256, "k": 64, "a_row": 64, "a_step": 1, "b_step": 256, "b_column": 1}
+SIZES = {"batches": 1, "m": 256, "n": 512, "k": 256, "a_row": 256, "a_step": 1, "b_step": 512, "b_column": 1}
 
 
 def unit_target() -> Target:
@@ -36,11 +36,13 @@ def test_six_products_for_each() -> None:
     ("changed", "kind"),
     [
         ({}, "amx_f32"),
-        ({"m": 64}, "f32"),  # too few rows for what it takes to pack B
-        ({"k": 16}, "f32"),
+        ({"batches": 8, "n": 256, "k": 64}, "amx_f32"),
+        ({"batches": 4, "n": 256, "k": 64}, "f32"),
+        ({"m": 64, "n": 4096}, "f32"),  # too few rows for what it takes to pack B
+        ({"k": 16, "m": 4096, "n": 4096}, "f32"),
         ({"accumulate": 1}, "f32"),  # what is added to may be subnormal
-        ({"a_row": 128, "a_step": 2}, "f32"),
-        ({"a_row": 1, "a_step": 128}, "amx_f32"),
+        ({"a_row": 512, "a_step": 2}, "f32"),
+        ({"a_row": 1, "a_step": 256}, "amx_f32"),
     ],
 )
 def test_which_products_are_computed_in_planes(changed: dict[str, int], kind: str) -> None:
@@ -119,9 +121,11 @@ class TestOnTheUnit:
         np.testing.assert_array_equal(product("amx_f32", a / 2, b), exact / 2)
 
     @pytest.mark.parametrize("num_threads", [2, 3, 8])
-    def test_bits_do_not_depend_on_threads(self, num_threads: int) -> None:
+    @pytest.mark.parametrize("m", [100, 300, 700])
+    def test_bits_do_not_depend_on_threads(self, num_threads: int, m: int) -> None:
+        """Few rows are computed in parts that pack for themselves, as are few of both, others in panels."""
         random = np.random.default_rng(3)
-        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((300, 900), (900, 700)))
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, 900), (900, 400)))
         one = product("amx_f32", a, b)
         np.testing.assert_array_equal(bits(product("amx_f32", a, b, num_threads)), bits(one))
         a[-1, -1] = np.inf
@@ -131,14 +135,15 @@ class TestOnTheUnit:
     @pytest.mark.parametrize(("precision", "kind"), [("default", "amx_f32"), ("highest", "f32")])
     def test_who_asks_for_precision_gets_multiply_adds(self, precision: str, kind: str) -> None:
         text = f"""HloModule product
-ENTRY main {{ a = f32[128,200] parameter(0)
-  b = f32[200,130] parameter(1)
-  c = f32[128,130] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}},
+ENTRY main {{ a = f32[300,400] parameter(0)
+  b = f32[400,310] parameter(1)
+  c = f32[300,310] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}},
     operand_precision={{{precision},{precision}}}
-  ROOT t = f32[128,130] tanh(c) }}
+  ROOT t = f32[300,310] tanh(c) }}
 """
         random = np.random.default_rng(4)
-        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((128, 200), (200, 130)))
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((300, 400), (400, 310)))
         executable = xlapy.compile(text)
         assert f"gemm_{kind}_run" in executable.llvm_ir()
-        np.testing.assert_allclose(executable(a, b), xlapy.evaluate(text, a, b), rtol=1e-5, atol=1e-5)
+        exact, magnitude = np.tanh(a.astype(np.float64) @ b), np.abs(a).astype(np.float64) @ np.abs(b)
+        assert np.all(np.abs(executable(a, b) - exact) <= 2.0**-23 * (1 + np.sqrt(400) * magnitude))

@@ -194,8 +194,9 @@ _LEAST_UNIT_STEPS = 16
 
 _LEAST_PLANES_SIDE = 128
 _LEAST_PLANES_STEPS = 48
-"""Rows and columns of a square product in planes, and steps along K: 128 by 128 by 128 takes 0.86 of the time of
-multiply-adds, by 64 0.88, and 1024 by 1024 0.66; 64 by 768 by 768 1.1, and 1024 by 1024 by 32 0.81."""
+_LEAST_PLANES_WORK = 1 << 25
+"""Rows and columns of a square product in planes, steps along K, and multiplications in all. On one core smaller ones
+take less time than multiply-adds, too (256 by 256 0.85), but on two as much: there is more to wait for."""
 
 
 def product_function(kind: str, rows: int, columns: int) -> tuple[str, str]:
@@ -237,7 +238,8 @@ def _suits_planes(sizes: Mapping[str, int]) -> bool:
     m, n, k = (sizes[name] for name in "mnk")
     is_close = 1 in (sizes["a_row"], sizes["a_step"]) and 1 in (sizes["b_step"], sizes["b_column"])
     is_wide = m * n >= _LEAST_PLANES_SIDE // 2 * (m + n)
-    return is_close and is_wide and k >= _LEAST_PLANES_STEPS and not sizes.get("accumulate", 0)
+    is_large = is_wide and k >= _LEAST_PLANES_STEPS and sizes["batches"] * m * n * k >= _LEAST_PLANES_WORK
+    return is_close and is_large and not sizes.get("accumulate", 0)
 
 
 def is_turned_round(sizes: Mapping[str, int]) -> bool:

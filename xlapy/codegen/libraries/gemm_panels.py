@@ -56,8 +56,9 @@ _MATRIX_WORK = 1 << 24
 """Up to so many multiplications the matrices of a batch, or parts of a single matrix, are computed in one thread each.
 """
 
-_FASTER_UNIT = 8
-"""How many times as much that is where the matrix unit multiplies: packing, which it does no faster, counts, too."""
+_FASTER_UNIT, _FASTER_PLANES = 8, 4
+"""How many times as much that is where the matrix unit multiplies, and in planes: packing, which is done no faster,
+counts, too."""
 
 _STRIPS_OF_SLOW_LINES = 6
 """Up to so many strips of B, the matrix unit reads rows of A that begin in the middle of lines in less time, though it
@@ -66,6 +67,11 @@ takes 1.5 times as long, than they are copied in."""
 _COLUMNS_OF_LOW_PANEL = 256
 """Of a panel for the matrix unit and as many rows, or fewer (bf16, 128 by 3072 by 768: 0.9 of the time); half as many
 in planes, which take longer to be copied again (256 by 2048 by 2048: 1.12)."""
+
+_ROWS_OF_TWO_PARTS = 256
+_MOST_ROWS_OF_PART = 512
+_MOST_COLUMNS_OF_PART = 384
+"""In planes: with so many rows two parts share them; and what a part has at most."""
 
 _EVEN_PARTS = 4
 """Parts of a matrix that are large have so many at least: with more, rows and columns would be packed too often."""
@@ -205,7 +211,8 @@ class GemmPanels(GemmBlocks):
     def _is_small(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether a matrix, or a part of it, is best computed by one thread."""
         work = k.mul(k.mul(problem["m"], problem["n"]), k.smax(problem["k"], 1))
-        return k.compare("le", work, _MATRIX_WORK * (_FASTER_UNIT if self._kind.unit else 1))
+        faster = 1 if not self._kind.unit else _FASTER_UNIT if self._kind.planes == 1 else _FASTER_PLANES
+        return k.compare("le", work, _MATRIX_WORK * faster)
 
     @property
     def _steps_of_part(self) -> int:
@@ -518,14 +525,19 @@ class GemmPanels(GemmBlocks):
                 k.call(f"{self._prefix}_matrix", [k.parameters["parallel"], problem.place, item.index])
 
         def unless_small() -> None:
-            if self._kind.planes > 1:  # which take too long to be packed for each part
-                one_by_one()
-                return
-            has_parts = k.and_(is_small, k.and_(is_single, is_matrix))
+            has_parts = k.and_(k.and_(is_single, is_matrix), self._suits_parts(k, problem, is_small))
             k.if_else(has_parts, lambda: self._run_parts(k, problem), one_by_one)
 
         are_small = k.and_(is_small, k.not_(is_single))
         k.if_else(are_small, lambda: self._run_matrices(k, problem), unless_small)
+
+    def _suits_parts(self, k: KernelBuilder, problem: RecordValue, is_small: Value) -> Value:
+        """Whether each part of a single matrix had better pack what it needs: also of few rows in planes, which are
+        packed soon, while other cores take long to fetch what one has packed of B (128 by 3072 by 768, two cores: 0.6
+        of the time)."""
+        if self._kind.planes == 1:
+            return is_small
+        return k.or_(is_small, k.compare("lt", problem["m"], _ROWS_OF_TWO_PARTS))
 
     def _run_matrices(self, k: KernelBuilder, problem: RecordValue) -> None:
         each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
@@ -537,15 +549,28 @@ class GemmPanels(GemmBlocks):
         """What several parts need is packed by each: to wait until all is packed, and to fetch from another core what
         that one has just written, takes longer (bf16, two cores: 128 by 128 30 us before, 22 so; 256: 178 and 161)."""
         m, n = problem["m"], problem["n"]
+        rows, columns = (self._squarish_part if self._kind.planes > 1 else self._part_of_rows)(k, m, n)
+        row_parts = ceil_div(k, m, rows)
+        problem.set(block_rows=rows, block_columns=columns, row_blocks=row_parts)
+        work = k.mul(k.mul(k.smin(rows, m), k.smin(columns, n)), work_per_element(k, problem, problem["k"]))
+        count = k.mul(row_parts, ceil_div(k, n, columns))
+        grain = self._grain(k, count, work)
+        k.call(k.parameters["parallel"], [k.function_pointer(f"{self._prefix}_parts"), problem.place, count, grain])
+
+    def _squarish_part(self, k: KernelBuilder, m: Value, n: Value) -> tuple[Value, Value]:
+        """Rows and columns of a part in planes, which take long to be packed: of both sides about as many."""
+        halves = k.smin(ceil_div(k, m, 2), _MOST_ROWS_OF_PART)
+        rows = even_part(k, m, k.select(k.compare("lt", m, _ROWS_OF_TWO_PARTS), m, halves), self._tile_rows)
+        even_columns = ceil_div(k, n, ceil_div(k, k.const(I64, _EVEN_PARTS), ceil_div(k, m, rows)))
+        columns = even_part(k, n, k.smin(even_columns, _MOST_COLUMNS_OF_PART), self._shape.columns)
+        return rows, columns
+
+    def _part_of_rows(self, k: KernelBuilder, m: Value, n: Value) -> tuple[Value, Value]:
+        """Rows and columns of a part, with as many rows as a panel has."""
         even_rows = ceil_div(k, k.mul(m, ceil_div(k, n, BLOCK_COLUMNS // 4)), _EVEN_PARTS)
         most_rows = k.smin(k.smax(even_rows, LEAST_BLOCK_ROWS), PANEL_ROWS)
         rows = round_up(k, ceil_div(k, m, ceil_div(k, m, most_rows)), self._tile_rows)
         row_parts = ceil_div(k, m, rows)
         even_columns = ceil_div(k, k.mul(n, row_parts), _EVEN_PARTS)
         most_columns = k.smin(k.smax(even_columns, BLOCK_COLUMNS // 4), PANEL_COLUMNS)
-        columns = round_up(k, ceil_div(k, n, ceil_div(k, n, most_columns)), self._shape.columns)
-        problem.set(block_rows=rows, block_columns=columns, row_blocks=row_parts)
-        work = k.mul(k.mul(k.smin(rows, m), k.smin(columns, n)), work_per_element(k, problem, problem["k"]))
-        count = k.mul(row_parts, ceil_div(k, n, columns))
-        grain = self._grain(k, count, work)
-        k.call(k.parameters["parallel"], [k.function_pointer(f"{self._prefix}_parts"), problem.place, count, grain])
+        return rows, round_up(k, ceil_div(k, n, ceil_div(k, n, most_columns)), self._shape.columns)
