@@ -22,7 +22,7 @@ from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.element_types import F32, ElementType, real_part_type
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
-from xlapy_runtime.records import Record
+from xlapy_runtime.records import Record, replaced
 
 ROWS = 4  # of the result, computed together: each element of the right side is used this often
 VECTORS = 2
@@ -146,6 +146,17 @@ def emit_dot(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, output: Ar
                     output.store(vector, Index(output.shape.dims, coordinates), result)
 
 
+class _Walk(Record):
+    """The places along one contracting dimension that are gone through, what makes a coordinate of one, the positions
+    of the dimensions before it, and the lanes to be kept, if not all."""
+
+    depth: int
+    places: range
+    at: Callable[[Value], Coordinate]
+    positions: Sequence[Coordinate]
+    keep: Value | None = None
+
+
 class _Contraction:
     """What one tile sums up, row by row, in a loop for each contracting dimension."""
 
@@ -179,8 +190,8 @@ class _Contraction:
             return self._along_lanes(depth, positions, sums)
         places = range(self._sizes[depth])
         if len(places) == 1 or self._plan.unrolled:
-            return self._written_out(depth, places, Coordinate, positions, sums, keep)
-        return self._repeated(depth, places, Coordinate, positions, sums, keep)
+            return self._written_out(_Walk(depth, places, Coordinate, positions, keep), sums)
+        return self._repeated(_Walk(depth, places, Coordinate, positions, keep), sums)
 
     def _along_lanes(self, depth: int, positions: Sequence[Coordinate], sums: list[Element]) -> list[Element]:
         """Vectors of the dimension; of the last one, which overlaps the others, the lanes that are new."""
@@ -188,38 +199,26 @@ class _Contraction:
         rest = size % lanes
         whole = range(0, size - rest, lanes)
         walk = self._written_out if len(whole) <= MOST_WRITTEN_OUT else self._repeated
-        sums = walk(depth, whole, self._lanes.along_lanes, positions, sums, None)
+        sums = walk(_Walk(depth, whole, self._lanes.along_lanes, positions), sums)
         if not rest:
             return sums
         new = k.const_vector(I1.with_lanes(lanes), [int(lane >= lanes - rest) for lane in range(lanes)])
         return self._from(depth + 1, [*positions, self._lanes.along_lanes(k.const(I64, size - lanes))], sums, new)
 
-    def _written_out(
-        self,
-        depth: int,
-        places: range,
-        at: Callable[[Value], Coordinate],
-        positions: Sequence[Coordinate],
-        sums: list[Element],
-        keep: Value | None,
-    ) -> list[Element]:
-        for place in places:
-            sums = self._from(depth + 1, [*positions, at(self._k.const(I64, place))], sums, keep)
+    def _at(self, walk: _Walk, place: Value, sums: list[Element]) -> list[Element]:
+        """The sums with the products at one place of a walk."""
+        return self._from(walk.depth + 1, [*walk.positions, walk.at(place)], sums, walk.keep)
+
+    def _written_out(self, walk: _Walk, sums: list[Element]) -> list[Element]:
+        for place in walk.places:
+            sums = self._at(walk, self._k.const(I64, place), sums)
         return sums
 
-    def _repeated(
-        self,
-        depth: int,
-        places: range,
-        at: Callable[[Value], Coordinate],
-        positions: Sequence[Coordinate],
-        sums: list[Element],
-        keep: Value | None,
-    ) -> list[Element]:
+    def _repeated(self, walk: _Walk, sums: list[Element]) -> list[Element]:
         """A loop over the places. Few sums are taken in several parts each, which do not wait for each other, if it is
         the innermost one."""
-        k, count = self._k, len(sums)
-        is_innermost = depth + 1 == len(self._sizes)
+        k, count, places = self._k, len(sums), walk.places
+        is_innermost = walk.depth + 1 == len(self._sizes)
         parts = max(min(SUMS_AT_ONCE // count, len(places) // LEAST_ROUNDS), 1) if is_innermost else 1
         whole = len(places) // parts * parts
         carry = [part for value in [*sums, *self._zeros(count * (parts - 1))] for part in parts_of(value)]
@@ -227,16 +226,15 @@ class _Contraction:
             running = self._regrouped(loop.values)
             results: list[Element] = []
             for number in range(parts):
-                place = at(k.add(loop.index, number * places.step))
                 own = running[number * count : (number + 1) * count]
-                results += self._from(depth + 1, [*positions, place], own, keep)
+                results += self._at(walk, k.add(loop.index, number * places.step), own)
             loop.next = [part for value in results for part in parts_of(value)]
         totals = self._regrouped(loop.results)
         while len(totals) > count:
             half = len(totals) // 2 // count * count
             pairs = zip(totals[:half], totals[-half:], strict=True)
             totals = [*(self._sum(one, other) for one, other in pairs), *totals[half:-half]]
-        return self._written_out(depth, places[whole:], at, positions, totals, keep)
+        return self._written_out(replaced(walk, places=places[whole:]), totals)
 
     def _sum(self, one: Element, other: Element) -> Element:
         """Of two sums, which are bits for pred."""

@@ -14,13 +14,14 @@ Rounding is to nearest, and ties away from zero: that takes two instructions, an
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from xlapy.codegen.ir import F32, I16, I32, I64, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_packing import PACK_PARAMETERS
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS, GemmType
+from xlapy.codegen.libraries.gemm_unit_packing import UnitPacking
 from xlapy.codegen.register_transpose import transposed
 
 _LANES = UNIT_STEPS
@@ -47,30 +48,16 @@ def emit_plane_packing(module: Module, kind: GemmType, prefix: str, shape: TileS
             packing(k, kind, width).emit()
 
 
-class _PlanePacking(ABC):
+class _PlanePacking(UnitPacking):
     """A strip of `width` rows or columns."""
 
     def __init__(self, k: KernelBuilder, kind: GemmType, width: int) -> None:
-        self._k = k
+        super().__init__(k, kind)
         self._planes = kind.planes
         self._plane_bytes = width * UNIT_ROW_BYTES
         depth = k.parameters["depth"]
         self._whole = k.lshr(depth, _LINE.bit_length() - 1)
         self._tiles = k.lshr(k.add(depth, _LINE - 1), _LINE.bit_length() - 1)
-
-    def emit(self) -> None:
-        k, given = self._k, self._k.parameters
-        is_along = k.compare("eq", given["along"], F32.bytes)
-        is_across = k.compare("eq", given["across"], F32.bytes)
-        k.if_else(is_along, self._along, lambda: k.if_else(is_across, self._across, self._one_by_one))
-
-    @abstractmethod
-    def _along(self) -> None:
-        """Packs what is contiguous along K."""
-
-    @abstractmethod
-    def _across(self) -> None:
-        """Packs what is contiguous across the strip."""
 
     def _one_by_one(self) -> None:
         """Elements anywhere, with zeros where the last tile has none."""
@@ -96,11 +83,6 @@ class _PlanePacking(ABC):
     def _tile(self, number: Value) -> Value:
         """Where the planes of a tile along K begin."""
         return self._k.gep(self._k.parameters["packed"], number, self._planes * self._plane_bytes)
-
-    def _source(self, position: Value, step: Value) -> Value:
-        """Where the element is that lies `position` across the strip and `step` along K."""
-        k, given = self._k, self._k.parameters
-        return k.gep(k.gep(given["source"], k.mul(given["across"], position)), k.mul(given["along"], step))
 
     def _store(self, place: Value, planes: Sequence[Value]) -> None:
         """A line of each plane."""

@@ -42,20 +42,13 @@ def emit_unit_packing(module: Module, kind: GemmType, prefix: str, columns: int,
             packing(k, kind, columns).emit()
 
 
-class _Packing(ABC):
-    """What both share: vectors along K, and groups of several steps across the strip."""
+class UnitPacking(ABC):
+    """Packing of a strip in the way that suits its layout."""
 
-    def __init__(self, k: KernelBuilder, kind: GemmType, columns: int) -> None:
+    def __init__(self, k: KernelBuilder, kind: GemmType) -> None:
         self._k = k
         self._kind = kind
-        self._columns = columns
         self._element_bytes = kind.element.bytes
-        self._line = UNIT_ROW_BYTES // self._element_bytes
-        """Elements of a line along K."""
-        self._raw_line = kind.element.with_lanes(self._line)
-        depth = k.parameters["depth"]
-        self._lines = k.lshr(k.add(depth, self._line - 1), self._line.bit_length() - 1)
-        self._whole_groups = k.lshr(depth, kind.pair_bits)
 
     def emit(self) -> None:
         k, given = self._k, self._k.parameters
@@ -70,6 +63,29 @@ class _Packing(ABC):
     @abstractmethod
     def _across(self) -> None:
         """Packs what is contiguous across the strip."""
+
+    @abstractmethod
+    def _one_by_one(self) -> None:
+        """Packs elements that lie anywhere."""
+
+    def _source(self, position: Value, step: Value) -> Value:
+        """Where the element is that lies `position` across the strip and `step` along K."""
+        k, given = self._k, self._k.parameters
+        return k.gep(k.gep(given["source"], k.mul(given["across"], position)), k.mul(given["along"], step))
+
+
+class _Packing(UnitPacking):
+    """What both share: vectors along K, and groups of several steps across the strip."""
+
+    def __init__(self, k: KernelBuilder, kind: GemmType, columns: int) -> None:
+        super().__init__(k, kind)
+        self._columns = columns
+        self._line = UNIT_ROW_BYTES // self._element_bytes
+        """Elements of a line along K."""
+        self._raw_line = kind.element.with_lanes(self._line)
+        depth = k.parameters["depth"]
+        self._lines = k.lshr(k.add(depth, self._line - 1), self._line.bit_length() - 1)
+        self._whole_groups = k.lshr(depth, kind.pair_bits)
 
     @abstractmethod
     def _place(self, position: Value, group: Value) -> Value:
@@ -111,11 +127,6 @@ class _Packing(ABC):
             count = k.select(k.compare("lt", step, k.parameters["depth"]), left, 0) if may_end else left
             vectors.append(k.masked_load(self._source(first, step), raw, k.first_lanes(count, lanes)))
         return [k.bitcast(vector, _GROUPS) for vector in _interleaved(k, vectors, _GROUPS.lanes)]
-
-    def _source(self, position: Value, step: Value) -> Value:
-        """Where the element is that lies `position` across the strip and `step` along K."""
-        k, given = self._k, self._k.parameters
-        return k.gep(k.gep(given["source"], k.mul(given["across"], position)), k.mul(given["along"], step))
 
 
 class _Rows(_Packing):
