@@ -56,9 +56,7 @@ def test_which_are_not_whatever_their_size() -> None:
     assert kind_on("f64", unit_target(), SIZES, is_precise=False) == "f64"
 
 
-pytestmark_of_unit = pytest.mark.skipif(
-    not KIND.is_on(host_target()), reason="this machine has no matrix unit for bf16"
-)
+WITH_A_UNIT = pytest.mark.skipif(not KIND.is_on(host_target()), reason="this machine has no matrix unit for bf16")
 
 
 def product(name: str, a: Array, b: Array, num_threads: int = 1) -> Array:
@@ -69,7 +67,7 @@ def bits(array: Array) -> Array:
     return np.ascontiguousarray(array).view(np.int32)
 
 
-@pytestmark_of_unit
+@WITH_A_UNIT
 class TestOnTheUnit:
     def test_a_product_with_the_identity_changes_nothing(self) -> None:
         random = np.random.default_rng(0)

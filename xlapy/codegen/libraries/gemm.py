@@ -148,7 +148,7 @@ def _library(kind: GemmType) -> Library:
     return Library(name, exports, emit, reduces_strength=reduces_strength, needs=needs, most_parts=4)
 
 
-def plain_run(kind: GemmType) -> str:
+def _plain_run(kind: GemmType) -> str:
     """The function of the library that multiplies what is too large or too small for planes."""
     return f"gemm_{kind.plain_name}_run"
 
@@ -253,7 +253,7 @@ class _GemmEmitter(GemmGradient):
     def magnitudes(self) -> None:
         """What tells whether elements are sums of planes, and what to call if not."""
         emit_magnitudes(self._module, self._prefix, self._attributes)
-        self._module.declare(plain_run(self._kind), None, [type for _, type in _RUN])
+        self._module.declare(_plain_run(self._kind), None, [type for _, type in _RUN])
 
     def run(self) -> None:
         with self._function("run", _RUN, linkage="") as k:
@@ -267,7 +267,7 @@ class _GemmEmitter(GemmGradient):
         """Leaves a product whose elements are no sums of planes to the processor."""
         fit = fit_planes(k, self._prefix, k.parameters["parallel"], problem)
         with k.if_(k.not_(fit)):
-            k.call(plain_run(self._kind), list(k.parameters.values()))
+            k.call(_plain_run(self._kind), list(k.parameters.values()))
             k.ret()
 
     def low(self) -> None:
