@@ -46,8 +46,8 @@ from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
 from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
-from xlapy.codegen.libraries.gemm_gradient import GemmGradient
-from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes
+from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes, side_of
+from xlapy.codegen.libraries.gemm_plane_regions import GemmPlaneRegions, suit_plane_regions
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
@@ -78,6 +78,7 @@ multiplications the epilogue of one element is worth, when work is shared out, a
 the right side is packed (`gemm_strips`), or 0."""
 
 _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), ("epilogue", PTR), ("args", PTR)]
+_WINDOWS = [*_RUN, ("windows", PTR)]
 
 
 def emit_gemm(kind: GemmType, target: Target) -> Module:
@@ -85,7 +86,7 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     module = Module.of(target)
     emitter = _GemmEmitter(module, kind.on(target), target)
     if kind.planes > 1:
-        emitter.magnitudes()
+        emitter.magnitudes("run")
     emitter.tiles()
     emitter.packing()
     emitter.copy_out()
@@ -124,6 +125,11 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     module = Module.of(target)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.declare_shared()
+    if kind.planes > 1:
+        emitter.magnitudes("windows")
+        emitter.plane_regions()
+        emitter.windows_in_planes()
+        return module
     if not kind.unit:
         emitter.declare_tiles()
     if emitter.has_wide_tiles:
@@ -148,9 +154,9 @@ def _library(kind: GemmType) -> Library:
     return Library(name, exports, emit, reduces_strength=reduces_strength, needs=needs, most_parts=4)
 
 
-def _plain_run(kind: GemmType) -> str:
-    """The function of the library that multiplies what is too large or too small for planes."""
-    return f"gemm_{kind.plain_name}_run"
+def _plain(kind: GemmType, function: str) -> str:
+    """The function of the library that computes what is too large or too small for planes."""
+    return f"gemm_{kind.plain_name}_{function}"
 
 
 def _has_its_addresses(kind: GemmType) -> bool:
@@ -165,7 +171,8 @@ def _part(
 ) -> Library:
     """A library with one function, which builds on that of products of many rows."""
     library = f"gemm_{kind.name}"
-    name, needs = f"{library}_{part}", ("scratch", library)
+    name, plain = f"{library}_{part}", f"gemm_{kind.plain_name}_{part}"
+    needs = ("scratch", library, plain) if kind.planes > 1 else ("scratch", library)
     return Library(name, (name,), partial(emit, kind), reduces_strength=reduces_strength, needs=needs, most_parts=4)
 
 
@@ -177,7 +184,7 @@ LOW_GEMM_LIBRARIES = {name: _part(kind, "low", emit_low) for name, kind in GEMM_
 WINDOW_GEMM_LIBRARIES = {
     name: _part(kind, "windows", emit_windows, reduces_strength=not _has_its_addresses(kind))
     for name, kind in LIBRARY_TYPES.items()
-    if has_windows(kind)
+    if has_windows(kind) or kind.planes > 1
 }
 
 LOW_ROWS = 9
@@ -222,7 +229,8 @@ def kind_on(
     for each part to see whether it can be multiplied in planes."""
     unit = unit_name(kind, target)
     if unit is not None and UNIT_TYPES[unit].planes > 1:
-        is_suited = windows is None and not is_part and _suits_planes(sizes)
+        suits = _suits_planes(sizes) if windows is None else suit_plane_regions(sizes, windows)
+        is_suited = suits and not is_part
     elif windows is None:
         is_suited = min(sizes["m"], sizes["n"]) > LOW_ROWS and sizes["k"] >= _LEAST_UNIT_STEPS
     else:
@@ -247,13 +255,14 @@ def is_turned_round(sizes: Mapping[str, int]) -> bool:
     return sizes["m"] > 1 and sizes["c_row"] == 1 and sizes["c_column"] != 1
 
 
-class _GemmEmitter(GemmGradient):
+class _GemmEmitter(GemmPlaneRegions):
     """Writes the entries of the library."""
 
-    def magnitudes(self) -> None:
-        """What tells whether elements are sums of planes, and what to call if not."""
+    def magnitudes(self, function: str) -> None:
+        """What tells whether elements are sums of planes, and the function to call if not."""
         emit_magnitudes(self._module, self._prefix, self._attributes)
-        self._module.declare(_plain_run(self._kind), None, [type for _, type in _RUN])
+        parameters = _RUN if function == "run" else _WINDOWS
+        self._module.declare(_plain(self._kind, function), None, [type for _, type in parameters])
 
     def run(self) -> None:
         with self._function("run", _RUN, linkage="") as k:
@@ -265,10 +274,24 @@ class _GemmEmitter(GemmGradient):
 
     def _run_plain_unless_fit(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Leaves a product whose elements are no sums of planes to the processor."""
-        fit = fit_planes(k, self._prefix, k.parameters["parallel"], problem)
+        sides = {side: side_of(k, problem, side) for side in "ab"}
+        fit = fit_planes(k, self._prefix, k.parameters["parallel"], sides)
+        fit = k.and_(fit, k.compare("eq", problem["accumulate"], 0))
+        self._call_plain_unless(k, fit, "run")
+
+    def _call_plain_unless(self, k: KernelBuilder, fit: Value, function: str) -> None:
         with k.if_(k.not_(fit)):
-            k.call(_plain_run(self._kind), list(k.parameters.values()))
+            k.call(_plain(self._kind, function), list(k.parameters.values()))
             k.ret()
+
+    def windows_in_planes(self) -> None:
+        """Convolutions in planes."""
+        with self._function("windows", _WINDOWS, linkage="") as k:
+            problem = PROBLEM.new(k)
+            self._read_call(k, problem)
+            problem["windows"] = k.parameters["windows"]
+            self._call_plain_unless(k, self._windows_fit_planes(k, problem), "windows")
+            self._run_in_planes(k, problem)
 
     def low(self) -> None:
         with self._function("low", _RUN, linkage="") as k:
@@ -329,7 +352,7 @@ class _GemmEmitter(GemmGradient):
     def windows(self) -> None:
         """Convolutions, with C by rows: B is packed, and A too unless its rows are read from copied regions; or A is
         copied, and B read where it is."""
-        with self._function("windows", [*_RUN, ("windows", PTR)], linkage="", is_glue=True) as k:
+        with self._function("windows", _WINDOWS, linkage="", is_glue=True) as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
             problem.set(

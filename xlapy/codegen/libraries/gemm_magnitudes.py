@@ -11,11 +11,13 @@ less of larger ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 
 from xlapy.codegen.ir import F32, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_problem import RANGE
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
+from xlapy_runtime import records
 
 _LANES = 16
 _VECTOR = F32.with_lanes(_LANES)
@@ -66,47 +68,56 @@ def emit_magnitudes(module: Module, prefix: str, attributes: str) -> None:
         _look_at_rows(k, sides, "b", k.smax(k.sub(begin, of_a), 0), k.smax(k.sub(end, of_a), 0))
 
 
-def fit_planes(k: KernelBuilder, prefix: str, parallel: Value, problem: RecordValue) -> Value:
-    """Whether the sides of the problem fit."""
+class Side(records.Record):
+    """Elements of one side: `rows` of all matrices, `rows_of_matrix` each; `matrix`, `row` and `step` are bytes from
+    one to the next, `length` the elements of a row."""
+
+    place: Value
+    rows: Value
+    rows_of_matrix: Value
+    matrix: Value
+    row: Value
+    length: Value
+    step: Value
+
+
+def fit_planes(k: KernelBuilder, prefix: str, parallel: Value, described: Mapping[str, Side]) -> Value:
+    """Whether all elements of both sides fit, "a" and "b"."""
     sides = _SIDES.new(k)
-    for side in _NAMES:
-        _describe(k, sides, problem, side)
+    for side, fields in described.items():
+        sides.set(**{f"{side}_{name}": getattr(fields, name) for name in fields.__match_args__})
+        sides.set(**{f"{side}_least": (1 << 32) - 1, f"{side}_most": 0})
     count = k.add(sides["a_rows"], sides["b_rows"])
     longest = k.smax(k.smax(sides["a_length"], sides["b_length"]), 1)
     grain = k.smax(k.udiv(k.const(I64, _TASK_ELEMENTS), longest), 1)
     k.call(parallel, [k.function_pointer(f"{prefix}_magnitudes"), sides.place, count, grain])
     least = {side: _exponent(k, k.add(sides[f"{side}_least"], 1)) for side in _NAMES}
     most = {side: _exponent(k, sides[f"{side}_most"]) for side in _NAMES}
-    fits = k.compare("eq", problem["accumulate"], 0)
-    for condition in (
+    conditions = [
         k.compare("ge", k.smin(least["a"], least["b"]), _LEAST_EXPONENT),
         k.compare("ge", k.add(least["a"], least["b"]), _LEAST_OF_BOTH),
         k.compare("le", k.smax(most["a"], most["b"]), _MOST_EXPONENT),
         k.compare("le", k.add(most["a"], most["b"]), _MOST_OF_BOTH),
-    ):
-        fits = k.and_(fits, condition)
-    return fits
+    ]
+    return functools.reduce(k.and_, conditions)
 
 
-def _describe(k: KernelBuilder, sides: RecordValue, problem: RecordValue, side: str) -> None:
-    """One side, before anybody has looked at it."""
+def side_of(k: KernelBuilder, problem: RecordValue, side: str) -> Side:
+    """A side of a product: what lies in memory as it is."""
     count, across, along = (problem[name] for name in _NAMES[side])
     is_along = k.compare("eq", along, F32.bytes)
     rows, row = k.select(is_along, count, problem["k"]), k.select(is_along, across, along)
     # Matrices that are the same are looked at once.
     matrices = k.select(k.compare("eq", problem[f"{side}_batch"], 0), 1, problem["batches"])
-    fields: dict[str, Value | int] = {
-        "place": problem[side],
-        "rows": k.mul(rows, matrices),
-        "rows_of_matrix": rows,
-        "matrix": problem[f"{side}_batch"],
-        "row": row,
-        "length": k.select(is_along, problem["k"], count),
-        "step": k.select(is_along, along, across),
-        "least": (1 << 32) - 1,
-        "most": 0,
-    }
-    sides.set(**{f"{side}_{name}": value for name, value in fields.items()})
+    return Side(
+        place=problem[side],
+        rows=k.mul(rows, matrices),
+        rows_of_matrix=rows,
+        matrix=problem[f"{side}_batch"],
+        row=row,
+        length=k.select(is_along, problem["k"], count),
+        step=k.select(is_along, along, across),
+    )
 
 
 def _exponent(k: KernelBuilder, bits: Value) -> Value:

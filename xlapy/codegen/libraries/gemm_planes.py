@@ -90,10 +90,7 @@ class _PlanePacking(UnitPacking):
             self._k.store(self._k.gep(place, plane * self._plane_bytes), line)
 
     def _pairs(self, first: Value, second: Value) -> list[Value]:
-        """Of each plane, those of the elements of two vectors."""
-        k = self._k
-        planes = zip(planes_of(k, first, self._planes), planes_of(k, second, self._planes), strict=True)
-        return [k.or_(k.lshr(low, _LOW_BITS), high) for low, high in planes]
+        return pairs_of_planes(self._k, first, second, self._planes)
 
     def _load_along(self, position: Value, step: Value) -> Value:
         """Elements that follow each other along K, with zeros behind the end, and for what the strip does not have."""
@@ -191,6 +188,12 @@ class _Columns(_PlanePacking):
     def _offset_of_pair(self, position: Value, pair: Value) -> Value:
         k = self._k
         return k.add(k.mul(pair, self._plane_bytes // UNIT_STEPS), k.mul(position, I32.bytes))
+
+
+def pairs_of_planes(k: KernelBuilder, first: Value, second: Value, count: int) -> list[Value]:
+    """Of each plane, pairs of the elements of two vectors."""
+    planes = zip(planes_of(k, first, count), planes_of(k, second, count), strict=True)
+    return [k.or_(k.lshr(low, _LOW_BITS), high) for low, high in planes]
 
 
 def planes_of(k: KernelBuilder, element: Value, count: int) -> list[Value]:

@@ -157,6 +157,7 @@ PROBLEM = Record(
     position_groups=I64,
     lines=I64,
     pixels=I64,
+    places=PTR,  # where tiles along K lie in a region in planes, and in a strip
     piece_lines=I64,  # of positions, whose products are summed up by themselves
 )
 

@@ -198,11 +198,6 @@ class _RegionEmitter(Windows):
         place = k.gep(goal, k.mul(low, self._pixel_bytes))
         self._copy_pixels(place, k.gep(k.parameters["array"], source), k.sub(high, low), self._pixel_bytes)
 
-    def _least_move(self, move: str, count: str) -> Value:
-        """How far the window's first place in a space is before that where its description starts."""
-        k = self._k
-        return k.smin(k.mul(self._numbers[move], k.sub(self._numbers[count], 1)), 0)
-
     def _copy_pixels(self, goal: Value, source: Value, count: Value, pixel_bytes: Value) -> None:
         """Pixels that lie side by side, or apart where features of other groups are between them."""
         k = self._k

@@ -20,8 +20,11 @@ depends on K alone. Subnormal bf16, and sums that are such, count as zero: the i
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I8, I16, I64, KernelBuilder, Module, Value
+from collections.abc import Callable, Sequence
+
+from xlapy.codegen.ir import I8, I16, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.libraries.gemm_record import Record
 from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TILE_PARAMETERS, Tile
 from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS, GemmType
 
@@ -49,10 +52,16 @@ _WHOLE = "whole_tiles"  # the name of the configuration that whole tiles find
 
 _BODY_PARAMETERS = [("rows", I64), *PRODUCT_PARAMETERS]
 
+PLACE = Record(of_a=I64, of_b=I64)
+"""Where a tile along K lies, in bytes from the beginnings of A and of B."""
+
+_PLACES_PARAMETERS = [("count", I64), ("places", PTR), ("a", PTR), ("a_row", I64)]
+_PLACES_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64)]
+
 
 def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
     """Writes what the tiles of all heights call: for one or two tiles below, and beside each other."""
-    _define_configuration(module, prefix)
+    define_configuration(module, prefix)
     for below in range(1, _SIDE + 1):
         for beside in range(1, _SIDE + 1):
             name = _body_name(prefix, below, beside)
@@ -63,7 +72,7 @@ def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: st
                 configure_unit(k, prefix)
 
 
-def _define_configuration(module: Module, prefix: str) -> None:
+def define_configuration(module: Module, prefix: str) -> None:
     tiles = _SIDE * _SIDE + 2 * _SIDE
     rows = [UNIT_ROWS] * tiles + [0] * (_CONFIGURATION_BYTES - _ROWS_AT - tiles)
     columns = [byte for _ in range(tiles) for byte in (UNIT_ROW_BYTES, 0)]
@@ -89,6 +98,14 @@ def emit_unit_tile(module: Module, kind: GemmType, prefix: str, tile: Tile, attr
             _BodyEmitter(k, kind, below, tile.vectors).emit()
 
 
+def emit_unit_places(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
+    """Writes `PREFIX_places`, a whole tile of C, of as many tiles along K as there are `places` of them: of A in planes
+    a line of each plane, one after the other, for each row."""
+    define_configuration(module, prefix)
+    with KernelBuilder(module, f"{prefix}_places", _PLACES_PARAMETERS, None, attributes=attributes) as k:
+        _PlacesEmitter(k, kind, _SIDE, _SIDE).emit()
+
+
 def release_unit(k: KernelBuilder) -> None:
     """Gives the registers of tiles back, which the system would else save for the thread."""
     k.call("llvm.x86.tilerelease", [])
@@ -99,6 +116,9 @@ def _body_name(prefix: str, below: int, beside: int) -> str:
 
 
 class _BodyEmitter:
+    _plane_bytes = _PLANE_BYTES
+    """From a line of A in one plane to that in the next one."""
+
     def __init__(self, k: KernelBuilder, kind: GemmType, below: int, beside: int) -> None:
         self._k = k
         self._kind = kind
@@ -109,19 +129,27 @@ class _BodyEmitter:
         k, given = self._k, self._k.parameters
         accumulates = k.compare("ne", given["accumulate"], 0)
         k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
-        steps = k.udiv(given["depth"], self._kind.steps_of_tile)
         next_b = k.mul(given["b_step"], self._kind.steps_of_tile)
+
+        def step(_: Value, places: list[Value]) -> list[Value]:
+            a, b = places
+            self._step(a, b)
+            return [k.gep(a, self._next_a), k.gep(b, next_b)]
+
+        self._steps(k.udiv(given["depth"], self._kind.steps_of_tile), [given["a"], given["b"]], step)
+        self._each_of_c("tilestored64")
+
+    def _steps(self, count: Value, first: list[Value], step: Callable[[Value, list[Value]], Sequence[Value]]) -> None:
+        """All tiles along K: `step(number, places)` makes the products of one, and tells the places of the next one."""
+        k = self._k
         aside = k.alloca(I8, UNIT_ROWS * UNIT_ROW_BYTES, align=CACHE_LINE)
         at_once = max(_PRODUCTS_AT_ONCE // (_SIDE * _SIDE * len(self._kind.plane_products)), 1)
-        with k.loop(0, steps, at_once, carry=[given["a"], given["b"]]) as parts:
-            last = k.smin(k.add(parts.index, at_once), steps)
+        with k.loop(0, count, at_once, carry=first) as parts:
+            last = k.smin(k.add(parts.index, at_once), count)
             with k.loop(parts.index, last, carry=parts.values) as loop:
-                a, b = loop.values
-                self._step(a, b)
-                loop.next = [k.gep(a, self._next_a), k.gep(b, next_b)]
+                loop.next = step(loop.index, loop.values)
             k.call("llvm.x86.tilestored64", [self._number(self._c(0, 0)), aside, k.const(I64, UNIT_ROW_BYTES)])
             parts.next = loop.results
-        self._each_of_c("tilestored64")
 
     def configure(self) -> None:
         """Tells the unit how large the tiles are. Those that are not used have no rows."""
@@ -181,7 +209,7 @@ class _BodyEmitter:
 
     def _load_a(self, a: Value, plane: int, row: int) -> None:
         k, pitch = self._k, self._k.parameters["a_row"]
-        self._load(_A + row, k.gep(k.gep(a, plane * _PLANE_BYTES), k.mul(pitch, row * UNIT_ROWS)), pitch)
+        self._load(_A + row, k.gep(k.gep(a, plane * self._plane_bytes), k.mul(pitch, row * UNIT_ROWS)), pitch)
 
     def _load_b(self, b: Value, plane: int, column: int) -> None:
         k, pitch = self._k, self._k.parameters["b_step"]
@@ -196,3 +224,21 @@ class _BodyEmitter:
 
     def _number(self, tile: int) -> Value:
         return self._k.const(I8, tile)
+
+
+class _PlacesEmitter(_BodyEmitter):
+    """A tile of C whose tiles along K lie anywhere."""
+
+    _plane_bytes = UNIT_ROW_BYTES
+
+    def emit(self) -> None:
+        k, given = self._k, self._k.parameters
+
+        def step(number: Value, _: list[Value]) -> list[Value]:
+            place = PLACE.at(k, k.gep(given["places"], number, PLACE.size))
+            self._step(k.gep(given["a"], place["of_a"]), k.gep(given["b"], place["of_b"]))
+            return []
+
+        self._clear()
+        self._steps(given["count"], [], step)
+        self._each_of_c("tilestored64")

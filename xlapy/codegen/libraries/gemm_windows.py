@@ -171,6 +171,11 @@ class Windows:
         moves = [numbers[f"{side}_move{space}_{level}"] for space in range(SPACES)]
         return Spot(offset, [k.add(place, k.mul(digit, move)) for place, move in zip(spot.places, moves, strict=True)])
 
+    def _least_move(self, move: str, count: str) -> Value:
+        """How far the window's first place in a space is before that where its description starts."""
+        k = self._k
+        return k.smin(k.mul(self._numbers[move], k.sub(self._numbers[count], 1)), 0)
+
     def _store_spot(self, goal: Value, spot: Spot) -> None:
         for number, value in enumerate((spot.offset, *spot.places)):
             self._k.store(self._k.gep(goal, 8 * number), value)

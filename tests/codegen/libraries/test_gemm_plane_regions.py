@@ -1,0 +1,219 @@
+"""Convolutions of f32 whose tiles of the matrix unit read regions in planes of bf16."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy.codegen.libraries import gemm
+from xlapy.codegen.libraries.gemm_types import UNIT_TYPES
+from xlapy.codegen.target import Target, host_target, reference_target
+from xlapy.compiler import compile_module
+from xlapy.executable import Executable
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.matrix_products import library_product
+from xlapy.hlo.text import parse
+from xlapy.options import CompileOptions
+
+Array = np.ndarray[Any, Any]
+
+KIND = UNIT_TYPES["amx_f32"]
+WITH_A_UNIT = pytest.mark.skipif(not KIND.is_on(host_target()), reason="this machine has no matrix unit for bf16")
+
+CONVOLUTIONS = {
+    "rows of a tile and more": """
+      x = f32[2,15,34,32] parameter(0)
+      k = f32[3,3,32,40] parameter(1)
+      ROOT c = f32[2,15,34,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "several strips and lines of features": """
+      x = f32[3,9,7,96] parameter(0)
+      k = f32[3,3,96,72] parameter(1)
+      ROOT c = f32[3,9,7,72] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "strides": """
+      x = f32[2,31,33,64] parameter(0)
+      k = f32[3,3,64,32] parameter(1)
+      ROOT c = f32[2,16,17,32] convolution(x, k),
+        window={size=3x3 stride=2x2 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "strides beyond the window": """
+      x = f32[4,26,29,64] parameter(0)
+      k = f32[2,2,64,40] parameter(1)
+      ROOT c = f32[4,9,8,40] convolution(x, k),
+        window={size=2x2 stride=3x4 pad=1_0x0_1}, dim_labels=b01f_01io->b01f""",
+    "reversed, with holes": """
+      x = f32[2,20,21,64] parameter(0)
+      k = f32[3,2,64,24] parameter(1)
+      ROOT c = f32[2,20,20,24] convolution(x, k),
+        window={size=3x2 pad=2_2x1_1 rhs_dilate=2x3 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f""",
+    "reversed lines with holes, stride, far outside": """
+      x = f32[2,12,11,64] parameter(0)
+      k = f32[3,3,64,72] parameter(1)
+      ROOT c = f32[2,16,13,72] convolution(x, k),
+        window={size=3x3 stride=1x2 pad=3_3x9_9 rhs_dilate=1x2 rhs_reversal=0x1}, dim_labels=b01f_01io->b01f""",
+    "negative padding": """
+      x = f32[2,30,31,32] parameter(0)
+      k = f32[3,3,32,72] parameter(1)
+      ROOT c = f32[2,26,17,72] convolution(x, k),
+        window={size=3x3 stride=1x2 pad=-1_-1x3_3 rhs_dilate=1x2}, dim_labels=b01f_01io->b01f""",
+    "groups": """
+      x = f32[3,15,14,96] parameter(0)
+      k = f32[3,3,32,132] parameter(1)
+      ROOT c = f32[3,15,14,132] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3""",
+    "one dimension": """
+      x = f32[5,200,64] parameter(0)
+      k = f32[7,64,40] parameter(1)
+      ROOT c = f32[5,200,40] convolution(x, k),
+        window={size=7 pad=3_3}, dim_labels=b0f_0io->b0f""",
+    "three dimensions": """
+      x = f32[2,7,9,8,32] parameter(0)
+      k = f32[3,2,3,32,32] parameter(1)
+      ROOT c = f32[2,7,9,8,32] convolution(x, k),
+        window={size=3x2x3 pad=1_1x1_0x1_1}, dim_labels=b012f_012io->b012f""",
+    "three dimensions with strides": """
+      x = f32[1,9,12,11,32] parameter(0)
+      k = f32[3,2,3,32,48] parameter(1)
+      ROOT c = f32[1,5,6,3,48] convolution(x, k),
+        window={size=3x2x3 stride=2x2x3 pad=1_1x0_0x1_1 rhs_dilate=1x1x2}, dim_labels=b012f_012io->b012f""",
+    "more of a kernel than a panel has": """
+      x = f32[1,6,5,512] parameter(0)
+      k = f32[3,3,512,544] parameter(1)
+      ROOT c = f32[1,6,5,544] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "rows too long for one region": """
+      x = f32[1,3,600,256] parameter(0)
+      k = f32[2,2,256,24] parameter(1)
+      ROOT c = f32[1,2,601,24] convolution(x, k),
+        window={size=2x2 pad=0_0x1_1}, dim_labels=b01f_01io->b01f""",
+    "what follows": """
+      x = f32[2,15,34,32] parameter(0)
+      k = f32[3,3,32,40] parameter(1)
+      c = f32[2,15,34,40] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+      ROOT r = f32[2,15,34,40] negate(c)""",
+}
+
+
+def module(name: str) -> HloModule:
+    return parse(f"HloModule m\nENTRY main {{{CONVOLUTIONS[name]}\n}}")
+
+
+@pytest.fixture
+def all_in_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm, "suit_plane_regions", lambda sizes, windows: True)
+
+
+def compiled(name: str, num_threads: int = 1) -> Executable:
+    options = CompileOptions(num_threads=num_threads)
+    return Executable(compile_module(module(name), options), options)
+
+
+def integers(name: str, most: int) -> list[Array]:
+    random = np.random.default_rng(len(name))
+    return [
+        random.integers(-most, most + 1, parameter.shape.dims).astype(np.float32)
+        for parameter in module(name).entry.parameters
+    ]
+
+
+def exact(name: str, x: Array, k: Array) -> Array:
+    """In f64, by a product for each place of the window."""
+    wide = CONVOLUTIONS[name].replace("f32", "f64")
+    operands = x.astype(np.float64), k.astype(np.float64)
+    return np.asarray(xlapy.compile(f"HloModule m\nENTRY main {{{wide}\n}}")(*operands))
+
+
+@WITH_A_UNIT
+@pytest.mark.usefixtures("all_in_planes")
+class TestOnTheUnit:
+    @pytest.mark.parametrize("name", CONVOLUTIONS)
+    def test_sums_of_integers_are_exact(self, name: str) -> None:
+        executable, arguments = compiled(name), integers(name, 60)
+        assert "gemm_amx_f32_windows" in executable.llvm_ir()
+        np.testing.assert_array_equal(executable(*arguments), exact(name, *arguments))
+
+    @pytest.mark.parametrize("name", ["strides", "groups", "three dimensions"])
+    def test_small_ones_are_what_the_evaluator_says(self, name: str) -> None:
+        arguments = integers(name, 60)
+        np.testing.assert_array_equal(compiled(name)(*arguments), xlapy.evaluate(module(name), *arguments))
+
+    def test_sums_are_as_accurate_as_those_of_multiply_adds(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        name = "several strips and lines of features"
+        random = np.random.default_rng(0)
+        arguments = [random.standard_normal(array.shape).astype(np.float32) for array in integers(name, 1)]
+        in_planes = compiled(name)(*arguments)
+        monkeypatch.setattr(gemm, "suit_plane_regions", lambda sizes, windows: False)
+        plain = compiled(name)(*arguments)
+        right, magnitude = exact(name, *arguments), exact(name, *(np.abs(array) for array in arguments))
+        errors = [np.abs(result - right) / magnitude for result in (in_planes, plain)]
+        assert errors[0].max() <= errors[1].max()
+        assert errors[0].mean() <= errors[1].mean()
+
+    @pytest.mark.parametrize("side", [0, 1])
+    @pytest.mark.parametrize("special", [np.inf, np.nan, 1e-40, 1e-35, 3e38], ids=str)
+    def test_what_planes_do_not_hold_is_left_to_the_processor(
+        self, side: int, special: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = "rows of a tile and more"
+        arguments = integers(name, 60)
+        arguments[side][-1, -1, -1, -1] = special
+        in_planes = compiled(name)(*arguments)
+        monkeypatch.setattr(gemm, "suit_plane_regions", lambda sizes, windows: False)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(in_planes, compiled(name)(*arguments))
+
+    @pytest.mark.parametrize("num_threads", [2, 3, 8])
+    @pytest.mark.parametrize("name", ["strides", "groups", "more of a kernel than a panel has"])
+    def test_bits_do_not_depend_on_threads(self, name: str, num_threads: int) -> None:
+        random = np.random.default_rng(1)
+        arguments = [random.standard_normal(array.shape).astype(np.float32) for array in integers(name, 1)]
+        one = np.asarray(compiled(name)(*arguments))
+        np.testing.assert_array_equal(
+            one.view(np.int32), np.asarray(compiled(name, num_threads)(*arguments)).view(np.int32)
+        )
+
+
+def unit_target() -> Target:
+    without = reference_target("avx512")
+    return dataclasses.replace(without, features=f"{without.features},+amx-bf16,+amx-int8,+amx-tile")
+
+
+def kind_of(images: int, side: int, features: int, results: int, **changed: str) -> str:
+    attributes = {"window": "{size=3x3 pad=1_1x1_1}", "dim_labels": "b01f_01io->b01f"} | changed
+    written = ", ".join(f"{name}={value}" for name, value in attributes.items())
+    text = f"""HloModule m
+    ENTRY main {{
+      x = f32[{images},{side},{side},{features}] parameter(0)
+      k = f32[3,3,{features},{results}] parameter(1)
+      ROOT c = f32[{images},{side},{side},{results}] convolution(x, k), {written}
+    }}"""
+    call = library_product(parse(text).entry.root)
+    assert call is not None
+    assert call.windows is not None
+    return gemm.kind_on(call.kind, unit_target(), call.sizes, call.windows, is_precise=call.is_precise)
+
+
+@pytest.mark.parametrize(
+    ("images", "side", "features", "results", "kind"),
+    [
+        (1, 56, 64, 64, "amx_f32"),
+        (1, 14, 64, 64, "amx_f32"),
+        (8, 7, 512, 512, "amx_f32"),
+        (1, 7, 512, 512, "f32"),  # too few positions for a kernel that is to be split
+        (1, 56, 64, 12, "f32"),  # half of a tile and more would be idle
+        (1, 56, 48, 64, "f32"),  # no whole lines
+        (16, 4, 256, 256, "f32"),  # a third of the positions between rows
+    ],
+)
+def test_which_convolutions_are_computed_in_planes(
+    images: int, side: int, features: int, results: int, kind: str
+) -> None:
+    assert kind_of(images, side, features, results) == kind
+
+
+def test_which_are_not_whatever_their_size() -> None:
+    assert kind_of(1, 56, 64, 64, operand_precision="{highest,default}") == "f32"

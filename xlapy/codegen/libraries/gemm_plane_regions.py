@@ -1,0 +1,329 @@
+"""Convolutions of f32 by the matrix unit: tiles read regions of the array that are copied in planes of bf16.
+
+A unit of work is some rows of positions of the window. The region of the array under all of them is split into planes
+once, as `gemm_planes` does with matrices, with zeros for what lies outside: 32 features of a pixel make a line of each
+plane, and those lines follow each other, then the next features.
+
+The positions of all rows of a unit are numbered through, as pixels of the region are: between the end of a row and the
+beginning of the next one are some where the window has a part of both. Their sums are made, and dropped. So a tile
+reads 32 pixels one after the other wherever rows end, and what a place of the window adds to its address is the same
+for all tiles:
+
+    for each strip of B, for each tile of positions: sums over places and features of region[tile + place] B[place]
+
+Where the window moves by several lines, or pixels, those that one place sees lie together: a region has a part for each
+remainder of a division by the stride. What is added for each tile along K is a table, made once; features are a loop
+around the places of a line, which have nearly all pixels in common, in the nearest cache.
+
+Where no sum of planes is an element, the processor convolves (`gemm_magnitudes`): then no infinity meets the zeros
+around the array.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+
+from xlapy.codegen.ir import F32, I8, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.libraries.gemm_direct import Unit
+from xlapy.codegen.libraries.gemm_gradient import GemmGradient
+from xlapy.codegen.libraries.gemm_magnitudes import Side, fit_planes, side_of
+from xlapy.codegen.libraries.gemm_planes import pairs_of_planes
+from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div
+from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_regions import Region
+from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS
+from xlapy.codegen.libraries.gemm_unit import PLACE, configure_unit, emit_unit_places, release_unit
+from xlapy.codegen.libraries.gemm_windows import Spot, Windows
+from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
+from xlapy.hlo.matrix_products import SPACES
+
+FEATURES_OF_LINE = UNIT_ROW_BYTES // BF16_BYTES
+"""Of a pixel, in a line of each plane."""
+
+_LANES = UNIT_STEPS
+_VECTOR = F32.with_lanes(_LANES)
+
+_REGION_PART = 4
+"""Of the second-level cache, for a region: it stays there beside a strip of B and what else a unit reads."""
+
+_LEAST_UNITS = 8
+_FEW_ROWS = 4
+"""There should be so many units to share out, but not units of so few rows that most of a region is what they share."""
+
+_COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines", I64), ("pixels", I64)]
+_COPY += [("region", PTR)]
+
+
+_TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 140}
+_TIME_OF_ELEMENTS = {"a": 0.3, "b": 0.9}
+"""In nanoseconds: of each multiplication; and of each element, to be looked at and split (Sapphire Rapids, windows of 1
+by 1 to 5 by 5, 32 to 512 features: what is said to take less time takes 0.55 to 0.95)."""
+
+
+def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
+    """Whether a convolution takes less time in planes, all tiles whole."""
+    is_regular = windows["is_regular"] and not windows["follows_rows"] and not windows["has_few"]
+    features = windows["step_count3"]
+    if not is_regular or features % FEATURES_OF_LINE:
+        return False
+    rows, positions = windows["row_count2"], windows["row_count3"]
+    reach = abs(windows.get("step_move2_2", 0)) * (windows["step_count2"] - 1)
+    pitch = positions + reach // max(windows.get("row_move2_3", 0), 1)
+    images = sizes["batches"] * sizes["m"] // (rows * positions)
+    whole = images * _whole(rows * pitch) * _whole(sizes["n"]) * sizes["k"]
+    multiplications = {"plain": sizes["batches"] * sizes["m"] * sizes["n"] * sizes["k"], "planes": whole}
+    pixels = math.prod(windows[f"size{space}"] for space in range(SPACES)) * windows["row_count0"]
+    elements = {"a": pixels * features * sizes["batches"], "b": sizes["batches"] * sizes["k"] * sizes["n"]}
+    plain, planes = (count * _TIME_OF_MULTIPLICATIONS[way] for way, count in multiplications.items())
+    return planes + sum(count * _TIME_OF_ELEMENTS[side] for side, count in elements.items()) < plain
+
+
+def _whole(count: int) -> int:
+    """Rows or columns of whole tiles."""
+    side = 2 * UNIT_ROWS
+    return -(-count // side) * side
+
+
+class GemmPlaneRegions(GemmGradient):
+    """Writes this way of computing a convolution."""
+
+    def plane_regions(self) -> None:
+        """The functions that units of work call, and the units."""
+        emit_unit_places(self._module, self._kind, self._prefix, self._attributes)
+        with self._function("copy_region", _COPY) as k:
+            _PlaneRegionEmitter(k, self._kind, self._shape, self._prefix).emit()
+        self._units_in_planes()
+
+    def _windows_fit_planes(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether elements of the array and of B are sums of planes. All of the array is looked at, group by group or
+        not: it has no gaps."""
+        number = functools.partial(self._window_number, k, problem)
+        lines = k.mul(k.mul(number("row_count0"), number("size0")), number("size1"))
+        length = k.mul(k.mul(number("size2"), number("step_count3")), problem["batches"])
+        array = Side(
+            place=problem["a"],
+            rows=lines,
+            rows_of_matrix=lines,
+            matrix=k.const(I64, 0),
+            row=k.mul(length, F32.bytes),
+            length=length,
+            step=k.const(I64, F32.bytes),
+        )
+        sides = {"a": array, "b": side_of(k, problem, "b")}
+        return fit_planes(k, self._prefix, k.parameters["parallel"], sides)
+
+    def _run_in_planes(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Panel by panel of columns: B is packed, then units are computed."""
+        problem.set(
+            uses_scratch=1,
+            copies=0,
+            strip_columns=self._shape.columns,
+            tile_b_strip=self._strip_bytes_of_b_in_planes(k, problem),
+            tile_b_step=self._shape.columns * self._kind.packed.bytes,
+            step=0,
+            depth=problem["k"],
+            a_strips=0,
+        )
+        self._cut_units_in_planes(k, problem)
+        places = self._table_of_places(k, problem)
+        self._run_with_packed_b(k, problem)
+        release_scratch(k, places)
+
+    def _strip_bytes_of_b_in_planes(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        return k.mul(self._steps(k, problem["k"]), self._shape.columns * self._kind.packed.bytes)
+
+    def _cut_units_in_planes(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Rows of positions, as many as a region has room for, or fewer for all threads to have some; and the size of a
+        part of the region."""
+        geometry, number = self._geometry(k, problem), functools.partial(self._window_number, k, problem)
+        rows, positions = number("row_count2"), number("row_count3")
+        more_lines = k.sub(ceil_div(k, geometry.window_lines, geometry.row_lines), 1)
+        pixels = k.add(k.sub(positions, 1), ceil_div(k, geometry.window_pixels, geometry.position_pixels))
+        lines_at_a_time = k.mul(geometry.row_lines, geometry.position_pixels)  # a line of each part
+        line_bytes = k.mul(k.mul(k.mul(geometry.planes, lines_at_a_time), pixels), self._pixel_bytes(k, problem))
+        fitting = k.smax(k.sub(k.sdiv(k.const(I64, self._bytes_of_regions), line_bytes), more_lines), 1)
+        outer = k.mul(number("row_count0"), number("row_count1"))
+        even = k.smax(ceil_div(k, k.mul(outer, rows), k.const(I64, _LEAST_UNITS)), _FEW_ROWS)
+        groups = ceil_div(k, rows, k.smin(k.smin(fitting, even), rows))
+        unit_rows = ceil_div(k, rows, groups)
+        problem.set(
+            unit_rows=unit_rows,
+            unit_positions=positions,
+            row_groups=ceil_div(k, rows, unit_rows),
+            position_groups=1,
+            lines=k.add(unit_rows, more_lines),
+            pixels=pixels,
+        )
+
+    @property
+    def _bytes_of_regions(self) -> int:
+        return self._target.l2_bytes // _REGION_PART
+
+    def _pixel_bytes(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        return k.mul(self._window_number(k, problem, "step_count3"), self._kind.planes * BF16_BYTES)
+
+    def _part_bytes(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Of a region: the lines and pixels with one remainder each."""
+        return k.mul(k.mul(problem["lines"], problem["pixels"]), self._pixel_bytes(k, problem))
+
+    def _table_of_places(self, k: KernelBuilder, problem: RecordValue) -> Scratch:
+        """For each tile along K, in the order of their products, where its lines are in a region, and in a strip."""
+        geometry, number = self._geometry(k, problem), functools.partial(self._window_number, k, problem)
+        rows, columns = number("step_count1"), number("step_count2")
+        lines = k.sdiv(number("step_count3"), FEATURES_OF_LINE)
+        table = acquire_scratch(k, k.mul(k.sdiv(problem["k"], FEATURES_OF_LINE), PLACE.size))
+        part_bytes, pixel_bytes = self._part_bytes(k, problem), self._pixel_bytes(k, problem)
+        tile_bytes = k.mul(problem["tile_b_step"], self._kind.steps_of_tile)
+        with k.loop(0, geometry.planes) as plane, k.loop(0, rows) as row:
+            first = k.mul(k.add(k.mul(plane.index, rows), row.index), k.mul(columns, lines))
+            down = k.add(geometry.first_line, k.mul(row.index, geometry.place_lines))
+            down, parts = _divided(k, down, geometry.row_lines)
+            parts = k.add(k.mul(plane.index, geometry.row_lines), parts)
+            with k.loop(0, columns) as column:
+                across = k.add(geometry.first_pixel, k.mul(column.index, geometry.place_pixels))
+                across, part = _divided(k, across, geometry.position_pixels)
+                part = k.add(k.mul(parts, geometry.position_pixels), part)
+                pixel = k.add(k.mul(down, problem["pixels"]), across)
+                of_a = k.add(k.mul(part, part_bytes), k.mul(pixel, pixel_bytes))
+                of_b = k.add(first, k.mul(column.index, lines))
+                with k.loop(0, lines) as line:
+                    at = k.add(first, k.add(k.mul(line.index, columns), column.index))
+                    PLACE.at(k, k.gep(table.memory, at, PLACE.size)).set(
+                        of_a=k.add(of_a, k.mul(line.index, self._kind.planes * UNIT_ROW_BYTES)),
+                        of_b=k.mul(k.add(of_b, line.index), tile_bytes),
+                    )
+        problem["places"] = table.memory
+        return table
+
+    # Units
+
+    def _units_in_planes(self) -> None:
+        """A range of pairs of a unit and a block of columns, those of one unit next to each other."""
+        with self._function("units", RANGE) as k:
+            problem = PROBLEM.at(k, k.parameters["problem"])
+            geometry = self._geometry(k, problem)
+            pixel_bytes, planes = self._pixel_bytes(k, problem), geometry.planes
+            parts = k.mul(planes, k.mul(geometry.row_lines, geometry.position_pixels))
+            room = k.add(k.mul(parts, self._part_bytes(k, problem)), k.mul(pixel_bytes, self._shape.rows))
+            scratch = acquire_scratch(k, room)
+            region = Region(scratch.memory, k.mul(problem["pixels"], pixel_bytes), pixel_bytes)
+            array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
+            blocks = problem["column_blocks"]
+            configure_unit(k, self._prefix)
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+                number, block = _divided(k, item.index, blocks)
+                first, rows, positions = self._positions_of_unit(k, problem, number)
+                unit = Unit(problem, geometry, region, region.memory, first, rows, positions)
+                is_new = k.or_(k.compare("eq", block, 0), k.compare("eq", item.index, k.parameters["begin"]))
+                with k.if_(is_new):
+                    copied = [problem["windows"], array, first, rows, problem["lines"], problem["pixels"]]
+                    k.call(f"{self._prefix}_copy_region", [*copied, region.memory])
+                self._block_in_planes(k, unit, k.mul(block, problem["block_columns"]))
+            release_unit(k)
+            release_scratch(k, scratch)
+
+    def _block_in_planes(self, k: KernelBuilder, unit: Unit, column: Value) -> None:
+        """The block of columns from `column` of the panel on: strip by strip, the tiles of all rows."""
+        problem, shape = unit.problem, self._shape
+        sums_row = shape.columns * F32.bytes
+        sums = k.alloca(I8, shape.rows * sums_row, align=CACHE_LINE)
+        count = k.sdiv(problem["k"], FEATURES_OF_LINE)
+        end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
+        pixels = k.add(k.mul(k.sub(unit.rows, 1), problem["pixels"]), unit.positions)
+        with k.loop(column, end, shape.columns) as strip, k.loop(0, pixels, shape.rows) as tile:
+            b = k.gep(problem["tile_b"], k.mul(k.sdiv(strip.index, shape.columns), problem["tile_b_strip"]))
+            a = k.gep(unit.region.memory, k.mul(tile.index, unit.region.position_bytes))
+            a_row, b_step = unit.region.position_bytes, problem["tile_b_step"]
+            k.call(
+                f"{self._prefix}_places",
+                [count, problem["places"], a, a_row, b, b_step, sums, k.const(I64, sums_row)],
+            )
+            columns = [k.add(problem["column"], strip.index), k.smin(k.sub(end, strip.index), shape.columns)]
+            self._finish_rows(k, unit, tile.index, pixels, sums, columns)
+
+    def _finish_rows(
+        self, k: KernelBuilder, unit: Unit, first: Value, pixels: Value, sums: Value, columns: list[Value]
+    ) -> None:
+        """What a tile has of rows of positions, from pixel `first` of the unit's `pixels` on."""
+        problem, shape = unit.problem, self._shape
+        end, pitch = k.smin(k.add(first, shape.rows), pixels), problem["pixels"]
+        sums_row = shape.columns * F32.bytes
+        with k.loop(k.sdiv(first, pitch), ceil_div(k, end, pitch)) as row:
+            left = k.mul(row.index, pitch)
+            begin, last = k.smax(first, left), k.smin(end, k.add(left, unit.positions))
+            with k.if_(k.compare("lt", begin, last)):
+                place = k.gep(sums, k.mul(k.sub(begin, first), sums_row))
+                position = k.add(k.mul(row.index, unit.positions), k.sub(begin, left))
+                part = [problem["batch"], k.add(unit.first, position), k.sub(last, begin), *columns]
+                k.call(f"{self._prefix}_finish", [problem.place, place, k.const(I64, sums_row), *part])
+
+
+class _PlaneRegionEmitter(Windows):
+    """Copies the lines under `rows` of positions, the first of which is that of `row`, into parts of so many `lines`
+    and `pixels`."""
+
+    def emit(self) -> None:
+        k, given, numbers = self._k, self._k.parameters, self._numbers
+        spot = self._spot("row", self._digits("row", given["row"]))
+        top = k.add(spot.places[1], self._least_move("step_move1_1", "step_count1"))
+        left = k.add(spot.places[2], self._least_move("step_move2_2", "step_count2"))
+        down, across = (k.smax(numbers[name], 1) for name in ("row_move1_2", "row_move2_3"))
+        part_bytes = k.mul(given["lines"], self._line_bytes)
+        lines = k.add(k.mul(k.sub(given["rows"], 1), down), self._reach("step_move1_1", "step_count1"))
+        with k.loop(0, numbers["step_count0"]) as plane, k.loop(0, lines) as line:
+            depth = k.add(spot.places[0], k.mul(plane.index, numbers["step_move0_0"]))
+            height = k.add(top, line.index)
+            is_inside = k.and_(self._is_within(0, depth), self._is_within(1, height))
+            line_of_part, parts = _divided(k, line.index, down)
+            parts = k.mul(k.add(k.mul(plane.index, down), parts), across)
+            place = k.gep(given["region"], k.mul(line_of_part, self._line_bytes))
+            with k.loop(0, across) as part:
+                goal = k.gep(place, k.mul(k.add(parts, part.index), part_bytes))
+                self._copy_line(goal, Spot(spot.offset, [depth, height, k.add(left, part.index)]), across, is_inside)
+
+    @property
+    def _line_bytes(self) -> Value:
+        return self._k.mul(self._k.parameters["pixels"], self._pixel_bytes)
+
+    @property
+    def _pixel_bytes(self) -> Value:
+        return self._k.mul(self._numbers["step_count3"], self._kind.planes * BF16_BYTES)
+
+    def _reach(self, move: str, count: str) -> Value:
+        """Places in a space between the first and the last one of the window, these included."""
+        k = self._k
+        moved = k.mul(self._numbers[move], k.sub(self._numbers[count], 1))
+        return k.add(k.smax(moved, k.sub(0, moved)), 1)
+
+    def _copy_line(self, goal: Value, spot: Spot, step: Value, is_inside: Value) -> None:
+        """Every `step`th pixel of a line from `spot` on; zeros where there is none."""
+        k, pixels = self._k, self._k.parameters["pixels"]
+        depth, height, left = spot.places
+        low = k.smin(ceil_div(k, k.smax(k.sub(0, left), 0), step), pixels)
+        high = k.smin(ceil_div(k, k.smax(k.sub(self._numbers["size2"], left), 0), step), pixels)
+        low, high = k.select(is_inside, low, 0), k.select(is_inside, k.smax(low, high), 0)
+        k.memset(goal, 0, k.mul(low, self._pixel_bytes))
+        k.memset(k.gep(goal, k.mul(high, self._pixel_bytes)), 0, k.mul(k.sub(pixels, high), self._pixel_bytes))
+        with k.loop(low, high) as pixel:
+            place = k.add(left, k.mul(pixel.index, step))
+            source = k.gep(k.parameters["array"], self._offset(Spot(spot.offset, [depth, height, place])))
+            self._split_pixel(k.gep(goal, k.mul(pixel.index, self._pixel_bytes)), source)
+
+    def _split_pixel(self, goal: Value, source: Value) -> None:
+        """The features of one pixel, a line of each plane at a time."""
+        k, planes = self._k, self._kind.planes
+        with k.loop(0, k.udiv(self._numbers["step_count3"], FEATURES_OF_LINE)) as line:
+            place = k.gep(source, line.index, FEATURES_OF_LINE * F32.bytes)
+            low, high = (k.load(k.gep(place, start * F32.bytes), _VECTOR) for start in (0, _LANES))
+            for plane, pairs in enumerate(pairs_of_planes(k, low, high, planes)):
+                at = k.gep(goal, k.add(k.mul(line.index, planes), plane), UNIT_ROW_BYTES)
+                k.store(at, pairs)
+
+
+def _divided(k: KernelBuilder, number: Value, by: Value) -> tuple[Value, Value]:
+    """Quotient and remainder."""
+    quotient = k.sdiv(number, by)
+    return quotient, k.sub(number, k.mul(quotient, by))
