@@ -34,7 +34,8 @@ A is read twice as often. All splits depend on the sizes alone; each element of 
 number of threads.
 
 These are three libraries, so that a program waits, and loads, only what it calls: products of many rows, those of few
-(`gemm_f32_low`), and convolutions (`gemm_f32_windows`). The latter two call functions of the first.
+(`gemm_f32_low`), and convolutions (`gemm_f32_windows`). The latter two call functions of the first. What the matrix
+unit computes in planes calls those of plain f32 where elements do not fit.
 """
 
 from __future__ import annotations
