@@ -26,6 +26,12 @@ from tests.support.machine import measure_little
 pytest.importorskip("jax")
 
 
+def test_a_matrix_unit_may_exceed_the_limit_of_multiply_adds() -> None:
+    finding = Finding(Figure("matrix products", "name", Measure.LIMIT, 0.9), 0.9, 1.4, may_exceed=True)
+    assert finding.reached
+    assert finding.line.endswith("yes")
+
+
 def test_every_figure_is_of_a_case_that_there_is() -> None:
     from benchmarks.workloads import find
 
