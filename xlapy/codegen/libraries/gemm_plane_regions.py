@@ -33,7 +33,7 @@ from xlapy.codegen.libraries.gemm_magnitudes import Side, fit_planes, side_of
 from xlapy.codegen.libraries.gemm_planes import pairs_of_planes
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_regions import Region
+from xlapy.codegen.libraries.gemm_regions import Geometry, Region
 from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS
 from xlapy.codegen.libraries.gemm_unit import PLACE, configure_unit, emit_unit_places, release_unit
 from xlapy.codegen.libraries.gemm_windows import Spot, Windows
@@ -165,38 +165,41 @@ class GemmPlaneRegions(GemmGradient):
     def _pixel_bytes(self, k: KernelBuilder, problem: RecordValue) -> Value:
         return k.mul(self._window_number(k, problem, "step_count3"), self._kind.planes * BF16_BYTES)
 
-    def _part_bytes(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Of a region: the lines and pixels with one remainder each."""
-        return k.mul(k.mul(problem["lines"], problem["pixels"]), self._pixel_bytes(k, problem))
-
     def _table_of_places(self, k: KernelBuilder, problem: RecordValue) -> Scratch:
         """For each tile along K, in the order of their products, where its lines are in a region, and in a strip."""
         geometry, number = self._geometry(k, problem), functools.partial(self._window_number, k, problem)
         rows, columns = number("step_count1"), number("step_count2")
         lines = k.sdiv(number("step_count3"), FEATURES_OF_LINE)
         table = acquire_scratch(k, k.mul(k.sdiv(problem["k"], FEATURES_OF_LINE), PLACE.size))
-        part_bytes, pixel_bytes = self._part_bytes(k, problem), self._pixel_bytes(k, problem)
+        pixel_bytes = self._pixel_bytes(k, problem)
         tile_bytes = k.mul(problem["tile_b_step"], self._kind.steps_of_tile)
-        with k.loop(0, geometry.planes) as plane, k.loop(0, rows) as row:
+        with k.loop(0, geometry.planes) as plane, k.loop(0, rows) as row, k.loop(0, columns) as column:
             first = k.mul(k.add(k.mul(plane.index, rows), row.index), k.mul(columns, lines))
-            down = k.add(geometry.first_line, k.mul(row.index, geometry.place_lines))
-            down, parts = _divided(k, down, geometry.row_lines)
-            parts = k.add(k.mul(plane.index, geometry.row_lines), parts)
-            with k.loop(0, columns) as column:
-                across = k.add(geometry.first_pixel, k.mul(column.index, geometry.place_pixels))
-                across, part = _divided(k, across, geometry.position_pixels)
-                part = k.add(k.mul(parts, geometry.position_pixels), part)
-                pixel = k.add(k.mul(down, problem["pixels"]), across)
-                of_a = k.add(k.mul(part, part_bytes), k.mul(pixel, pixel_bytes))
-                of_b = k.add(first, k.mul(column.index, lines))
-                with k.loop(0, lines) as line:
-                    at = k.add(first, k.add(k.mul(line.index, columns), column.index))
-                    PLACE.at(k, k.gep(table.memory, at, PLACE.size)).set(
-                        of_a=k.add(of_a, k.mul(line.index, self._kind.planes * UNIT_ROW_BYTES)),
-                        of_b=k.mul(k.add(of_b, line.index), tile_bytes),
-                    )
+            pixel = self._pixel_of_place(k, problem, geometry, plane.index, row.index, column.index)
+            of_a, of_b = k.mul(pixel, pixel_bytes), k.add(first, k.mul(column.index, lines))
+            with k.loop(0, lines) as line:
+                at = k.add(first, k.add(k.mul(line.index, columns), column.index))
+                PLACE.at(k, k.gep(table.memory, at, PLACE.size)).set(
+                    of_a=k.add(of_a, k.mul(line.index, self._kind.planes * UNIT_ROW_BYTES)),
+                    of_b=k.mul(k.add(of_b, line.index), tile_bytes),
+                )
         problem["places"] = table.memory
         return table
+
+    def _pixel_of_place(
+        self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, plane: Value, row: Value, column: Value
+    ) -> Value:
+        """The number of the pixel in a region that a place of the window sees at the first position."""
+        down, parts = _divided(k, k.add(geometry.first_line, k.mul(row, geometry.place_lines)), geometry.row_lines)
+        across = k.add(geometry.first_pixel, k.mul(column, geometry.place_pixels))
+        across, part = _divided(k, across, geometry.position_pixels)
+        parts = k.add(k.mul(plane, geometry.row_lines), parts)
+        line = k.add(k.mul(k.add(k.mul(parts, geometry.position_pixels), part), problem["lines"]), down)
+        return k.add(k.mul(line, problem["pixels"]), across)
+
+    def _pixels_of_region(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> Value:
+        parts = k.mul(k.mul(geometry.planes, geometry.row_lines), geometry.position_pixels)
+        return k.mul(parts, k.mul(problem["lines"], problem["pixels"]))
 
     # Units
 
@@ -205,10 +208,8 @@ class GemmPlaneRegions(GemmGradient):
         with self._function("units", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             geometry = self._geometry(k, problem)
-            pixel_bytes, planes = self._pixel_bytes(k, problem), geometry.planes
-            parts = k.mul(planes, k.mul(geometry.row_lines, geometry.position_pixels))
-            room = k.add(k.mul(parts, self._part_bytes(k, problem)), k.mul(pixel_bytes, self._shape.rows))
-            scratch = acquire_scratch(k, room)
+            pixel_bytes, pixels = self._pixel_bytes(k, problem), self._pixels_of_region(k, problem, geometry)
+            scratch = acquire_scratch(k, k.mul(k.add(pixels, self._shape.rows), pixel_bytes))
             region = Region(scratch.memory, k.mul(problem["pixels"], pixel_bytes), pixel_bytes)
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
             blocks = problem["column_blocks"]
