@@ -1,4 +1,4 @@
-"""Convolutions of f32 whose tiles of the matrix unit read regions in planes of bf16."""
+"""Convolutions of f32, and gradients of kernels, whose tiles of the matrix unit read regions in planes of bf16."""
 
 from __future__ import annotations
 
@@ -90,6 +90,46 @@ CONVOLUTIONS = {
       k = f32[2,2,256,24] parameter(1)
       ROOT c = f32[1,2,601,24] convolution(x, k),
         window={size=2x2 pad=0_0x1_1}, dim_labels=b01f_01io->b01f""",
+    "gradient": """
+      x = f32[3,12,13,32] parameter(0)
+      k = f32[3,12,13,40] parameter(1)
+      ROOT c = f32[3,3,32,40] convolution(x, k),
+        window={size=12x13 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf""",
+    "gradient of many images": """
+      x = f32[9,14,14,96] parameter(0)
+      k = f32[9,14,14,70] parameter(1)
+      ROOT c = f32[3,3,96,70] convolution(x, k),
+        window={size=14x14 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf""",
+    "gradient, stride, with holes": """
+      x = f32[3,52,55,32] parameter(0)
+      k = f32[3,25,29,33] parameter(1)
+      ROOT c = f32[3,2,32,33] convolution(x, k),
+        window={size=25x29 stride=2x3 pad=2_-1x0_5 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf""",
+    "gradient, far outside": """
+      x = f32[5,20,40,32] parameter(0)
+      k = f32[5,14,31,72] parameter(1)
+      ROOT c = f32[7,4,32,72] convolution(x, k),
+        window={size=14x31 pad=-3_3x-9_3}, dim_labels=f01b_i01o->01bf""",
+    "gradient, more of an image than a region has room for": """
+      x = f32[1,60,90,128] parameter(0)
+      k = f32[1,60,90,12] parameter(1)
+      ROOT c = f32[3,3,128,12] convolution(x, k),
+        window={size=60x90 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf""",
+    "gradient, one dimension": """
+      x = f32[9,300,32] parameter(0)
+      k = f32[9,300,64] parameter(1)
+      ROOT c = f32[5,32,64] convolution(x, k),
+        window={size=300 pad=3_1}, dim_labels=f0b_i0o->0bf""",
+    "gradient, three dimensions": """
+      x = f32[3,5,6,30,32] parameter(0)
+      k = f32[3,5,6,30,32] parameter(1)
+      ROOT c = f32[2,3,3,32,32] convolution(x, k),
+        window={size=5x6x30 pad=1_0x1_1x1_1}, dim_labels=f012b_i012o->012bf""",
+    "what follows a gradient": """
+      x = f32[5,12,13,64] parameter(0)
+      k = f32[5,12,13,40] parameter(1)
+      c = f32[3,3,64,40] convolution(x, k), window={size=12x13 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf
+      ROOT r = f32[3,3,64,40] negate(c)""",
     "what follows": """
       x = f32[2,15,34,32] parameter(0)
       k = f32[3,3,32,40] parameter(1)
@@ -102,9 +142,15 @@ def module(name: str) -> HloModule:
     return parse(f"HloModule m\nENTRY main {{{CONVOLUTIONS[name]}\n}}")
 
 
+def choose(monkeypatch: pytest.MonkeyPatch, *, planes: bool) -> None:
+    """Whatever would take less time."""
+    for name in ("suit_plane_regions", "suit_plane_gradient"):
+        monkeypatch.setattr(gemm, name, lambda sizes, windows: planes)
+
+
 @pytest.fixture
 def all_in_planes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm, "suit_plane_regions", lambda sizes, windows: True)
+    choose(monkeypatch, planes=True)
 
 
 def compiled(name: str, num_threads: int = 1) -> Executable:
@@ -136,17 +182,17 @@ class TestOnTheUnit:
         assert "gemm_amx_f32_windows" in executable.llvm_ir()
         np.testing.assert_array_equal(executable(*arguments), exact(name, *arguments))
 
-    @pytest.mark.parametrize("name", ["strides", "groups", "three dimensions"])
+    @pytest.mark.parametrize("name", ["strides", "groups", "three dimensions", "gradient"])
     def test_small_ones_are_what_the_evaluator_says(self, name: str) -> None:
         arguments = integers(name, 60)
         np.testing.assert_array_equal(compiled(name)(*arguments), xlapy.evaluate(module(name), *arguments))
 
-    def test_sums_are_as_accurate_as_those_of_multiply_adds(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        name = "several strips and lines of features"
+    @pytest.mark.parametrize("name", ["several strips and lines of features", "gradient of many images"])
+    def test_sums_are_as_accurate_as_those_of_multiply_adds(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         random = np.random.default_rng(0)
         arguments = [random.standard_normal(array.shape).astype(np.float32) for array in integers(name, 1)]
         in_planes = compiled(name)(*arguments)
-        monkeypatch.setattr(gemm, "suit_plane_regions", lambda sizes, windows: False)
+        choose(monkeypatch, planes=False)
         plain = compiled(name)(*arguments)
         right, magnitude = exact(name, *arguments), exact(name, *(np.abs(array) for array in arguments))
         errors = [np.abs(result - right) / magnitude for result in (in_planes, plain)]
@@ -155,19 +201,21 @@ class TestOnTheUnit:
 
     @pytest.mark.parametrize("side", [0, 1])
     @pytest.mark.parametrize("special", [np.inf, np.nan, 1e-40, 1e-35, 3e38], ids=str)
+    @pytest.mark.parametrize("name", ["rows of a tile and more", "gradient"])
     def test_what_planes_do_not_hold_is_left_to_the_processor(
-        self, side: int, special: float, monkeypatch: pytest.MonkeyPatch
+        self, name: str, side: int, special: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        name = "rows of a tile and more"
         arguments = integers(name, 60)
         arguments[side][-1, -1, -1, -1] = special
         in_planes = compiled(name)(*arguments)
-        monkeypatch.setattr(gemm, "suit_plane_regions", lambda sizes, windows: False)
+        choose(monkeypatch, planes=False)
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(in_planes, compiled(name)(*arguments))
 
     @pytest.mark.parametrize("num_threads", [2, 3, 8])
-    @pytest.mark.parametrize("name", ["strides", "groups", "more of a kernel than a panel has"])
+    @pytest.mark.parametrize(
+        "name", ["strides", "groups", "more of a kernel than a panel has", "gradient of many images"]
+    )
     def test_bits_do_not_depend_on_threads(self, name: str, num_threads: int) -> None:
         random = np.random.default_rng(1)
         arguments = [random.standard_normal(array.shape).astype(np.float32) for array in integers(name, 1)]
@@ -183,13 +231,31 @@ def unit_target() -> Target:
 
 
 def kind_of(images: int, side: int, features: int, results: int, **changed: str) -> str:
-    attributes = {"window": "{size=3x3 pad=1_1x1_1}", "dim_labels": "b01f_01io->b01f"} | changed
+    x, k, c = (
+        f"f32[{images},{side},{side},{features}]",
+        f"f32[3,3,{features},{results}]",
+        f"f32[{images},{side},{side},{results}]",
+    )
+    return kind_of_convolution(x, k, c, {"window": "{size=3x3 pad=1_1x1_1}", "dim_labels": "b01f_01io->b01f"} | changed)
+
+
+def kind_of_gradient(images: int, side: int, features: int, results: int) -> str:
+    x, k, c = (
+        f"f32[{images},{side},{side},{features}]",
+        f"f32[{images},{side},{side},{results}]",
+        f"f32[3,3,{features},{results}]",
+    )
+    window = f"{{size={side}x{side} pad=1_1x1_1}}"
+    return kind_of_convolution(x, k, c, {"window": window, "dim_labels": "f01b_i01o->01bf"})
+
+
+def kind_of_convolution(x: str, k: str, c: str, attributes: dict[str, str]) -> str:
     written = ", ".join(f"{name}={value}" for name, value in attributes.items())
     text = f"""HloModule m
     ENTRY main {{
-      x = f32[{images},{side},{side},{features}] parameter(0)
-      k = f32[3,3,{features},{results}] parameter(1)
-      ROOT c = f32[{images},{side},{side},{results}] convolution(x, k), {written}
+      x = {x} parameter(0)
+      k = {k} parameter(1)
+      ROOT c = {c} convolution(x, k), {written}
     }}"""
     call = library_product(parse(text).entry.root)
     assert call is not None
@@ -201,7 +267,7 @@ def kind_of(images: int, side: int, features: int, results: int, **changed: str)
     ("images", "side", "features", "results", "kind"),
     [
         (1, 56, 64, 64, "amx_f32"),
-        (1, 14, 64, 64, "amx_f32"),
+        (1, 28, 64, 64, "amx_f32"),
         (8, 7, 512, 512, "amx_f32"),
         (1, 7, 512, 512, "f32"),  # too few positions for a kernel that is to be split
         (1, 56, 64, 12, "f32"),  # half of a tile and more would be idle
@@ -213,6 +279,20 @@ def test_which_convolutions_are_computed_in_planes(
     images: int, side: int, features: int, results: int, kind: str
 ) -> None:
     assert kind_of(images, side, features, results) == kind
+
+
+@pytest.mark.parametrize(
+    ("images", "side", "features", "results", "kind"),
+    [
+        (8, 56, 64, 64, "amx_f32"),
+        (1, 28, 128, 128, "amx_f32"),
+        (1, 14, 256, 256, "f32"),  # more sums than there is to add to each
+        (8, 56, 64, 12, "f32"),  # half of a tile and more would be idle
+        (8, 56, 48, 64, "f32"),  # no whole lines
+    ],
+)
+def test_which_gradients_are_computed_in_planes(images: int, side: int, features: int, results: int, kind: str) -> None:
+    assert kind_of_gradient(images, side, features, results) == kind
 
 
 def test_which_are_not_whatever_their_size() -> None:

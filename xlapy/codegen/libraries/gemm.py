@@ -48,7 +48,8 @@ from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
 from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes, side_of
-from xlapy.codegen.libraries.gemm_plane_regions import GemmPlaneRegions, suit_plane_regions
+from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient, suit_plane_gradient
+from xlapy.codegen.libraries.gemm_plane_regions import suit_plane_regions
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
@@ -129,6 +130,7 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     if kind.planes > 1:
         emitter.magnitudes("windows")
         emitter.plane_regions()
+        emitter.plane_gradient()
         emitter.windows_in_planes()
         return module
     if not kind.unit:
@@ -230,8 +232,10 @@ def kind_on(
     for each part to see whether it can be multiplied in planes."""
     unit = unit_name(kind, target)
     if unit is not None and UNIT_TYPES[unit].planes > 1:
-        suits = _suits_planes(sizes) if windows is None else suit_plane_regions(sizes, windows)
-        is_suited = suits and not is_part
+        if windows is None:
+            is_suited = _suits_planes(sizes) and not is_part
+        else:
+            is_suited = suit_plane_regions(sizes, windows) or suit_plane_gradient(sizes, windows)
     elif windows is None:
         is_suited = min(sizes["m"], sizes["n"]) > LOW_ROWS and sizes["k"] >= _LEAST_UNIT_STEPS
     else:
@@ -256,7 +260,7 @@ def is_turned_round(sizes: Mapping[str, int]) -> bool:
     return sizes["m"] > 1 and sizes["c_row"] == 1 and sizes["c_column"] != 1
 
 
-class _GemmEmitter(GemmPlaneRegions):
+class _GemmEmitter(GemmPlaneGradient):
     """Writes the entries of the library."""
 
     def magnitudes(self, function: str) -> None:
@@ -290,9 +294,15 @@ class _GemmEmitter(GemmPlaneRegions):
         with self._function("windows", _WINDOWS, linkage="") as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
-            problem["windows"] = k.parameters["windows"]
+            problem["windows"] = windows = k.parameters["windows"]
+            is_gradient = k.compare("ne", self._window_number(k, problem, "is_gradient"), 0)
+            problem["windows"] = k.select(is_gradient, self._exchanged(k, windows), windows)
             self._call_plain_unless(k, self._windows_fit_planes(k, problem), "windows")
-            self._run_in_planes(k, problem)
+            k.if_else(
+                is_gradient,
+                lambda: self._run_gradient_in_planes(k, problem),
+                lambda: self._run_in_planes(k, problem),
+            )
 
     def low(self) -> None:
         with self._function("low", _RUN, linkage="") as k:

@@ -57,10 +57,12 @@ _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines"
 _COPY += [("region", PTR)]
 
 
-_TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 140}
-_TIME_OF_ELEMENTS = {"a": 0.3, "b": 0.9}
-"""In nanoseconds: of each multiplication; and of each element, to be looked at and split (Sapphire Rapids, windows of 1
-by 1 to 5 by 5, 32 to 512 features: what is said to take less time takes 0.55 to 0.95)."""
+TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 140}
+TIME_OF_ELEMENT = 0.4
+_TIME_OF_KERNEL = 0.9
+"""In nanoseconds: of each multiplication; of each element of the array, to be looked at and split; and of the kernel
+(Sapphire Rapids, windows of 1 by 1 to 5 by 5, 32 to 512 features: what is said to take less time takes 0.55 to
+0.95)."""
 
 
 def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
@@ -69,19 +71,28 @@ def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> 
     features = windows["step_count3"]
     if not is_regular or features % FEATURES_OF_LINE:
         return False
+    m, n, depth = (sizes[name] for name in "mnk")
     rows, positions = windows["row_count2"], windows["row_count3"]
-    reach = abs(windows.get("step_move2_2", 0)) * (windows["step_count2"] - 1)
-    pitch = positions + reach // max(windows.get("row_move2_3", 0), 1)
-    images = sizes["batches"] * sizes["m"] // (rows * positions)
-    whole = images * _whole(rows * pitch) * _whole(sizes["n"]) * sizes["k"]
-    multiplications = {"plain": sizes["batches"] * sizes["m"] * sizes["n"] * sizes["k"], "planes": whole}
-    pixels = math.prod(windows[f"size{space}"] for space in range(SPACES)) * windows["row_count0"]
-    elements = {"a": pixels * features * sizes["batches"], "b": sizes["batches"] * sizes["k"] * sizes["n"]}
-    plain, planes = (count * _TIME_OF_MULTIPLICATIONS[way] for way, count in multiplications.items())
-    return planes + sum(count * _TIME_OF_ELEMENTS[side] for side, count in elements.items()) < plain
+    whole = m // (rows * positions) * whole_tiles(rows * pitch_of_positions(windows, row="row", place="step"))
+    elements = pixels_of(windows) * features * TIME_OF_ELEMENT + depth * n * _TIME_OF_KERNEL
+    planes = whole * whole_tiles(n) * depth * TIME_OF_MULTIPLICATIONS["planes"] + elements
+    return planes < m * n * depth * TIME_OF_MULTIPLICATIONS["plain"]
 
 
-def _whole(count: int) -> int:
+def pitch_of_positions(windows: Mapping[str, int], row: str, place: str) -> int:
+    """From one row of positions to the next, those between them included; `row` and `place` are whose digits say where
+    these are."""
+    reach = abs(windows.get(f"{place}_move2_2", 0)) * (windows[f"{place}_count2"] - 1)
+    return windows[f"{row}_count3"] + reach // max(windows.get(f"{row}_move2_3", 0), 1)
+
+
+def pixels_of(windows: Mapping[str, int]) -> int:
+    """Of the array, all images together."""
+    images = windows["row_count0"] if windows["is_regular"] else windows["step_count0"]
+    return images * math.prod(windows[f"size{space}"] for space in range(SPACES))
+
+
+def whole_tiles(count: int) -> int:
     """Rows or columns of whole tiles."""
     side = 2 * UNIT_ROWS
     return -(-count // side) * side
@@ -94,7 +105,7 @@ class GemmPlaneRegions(GemmGradient):
         """The functions that units of work call, and the units."""
         emit_unit_places(self._module, self._kind, self._prefix, self._attributes)
         with self._function("copy_region", _COPY) as k:
-            _PlaneRegionEmitter(k, self._kind, self._shape, self._prefix).emit()
+            PlaneRegionEmitter(k, self._kind, self._shape, self._prefix).emit()
         self._units_in_planes()
 
     def _windows_fit_planes(self, k: KernelBuilder, problem: RecordValue) -> Value:
@@ -136,31 +147,31 @@ class GemmPlaneRegions(GemmGradient):
         return k.mul(self._steps(k, problem["k"]), self._shape.columns * self._kind.packed.bytes)
 
     def _cut_units_in_planes(self, k: KernelBuilder, problem: RecordValue) -> None:
-        """Rows of positions, as many as a region has room for, or fewer for all threads to have some; and the size of a
-        part of the region."""
-        geometry, number = self._geometry(k, problem), functools.partial(self._window_number, k, problem)
-        rows, positions = number("row_count2"), number("row_count3")
-        more_lines = k.sub(ceil_div(k, geometry.window_lines, geometry.row_lines), 1)
-        pixels = k.add(k.sub(positions, 1), ceil_div(k, geometry.window_pixels, geometry.position_pixels))
-        lines_at_a_time = k.mul(geometry.row_lines, geometry.position_pixels)  # a line of each part
-        line_bytes = k.mul(k.mul(k.mul(geometry.planes, lines_at_a_time), pixels), self._pixel_bytes(k, problem))
-        fitting = k.smax(k.sub(k.sdiv(k.const(I64, self._bytes_of_regions), line_bytes), more_lines), 1)
+        """Rows of positions, as many as a region has room for, or fewer for all threads to have some."""
+        number = functools.partial(self._window_number, k, problem)
         outer = k.mul(number("row_count0"), number("row_count1"))
-        even = k.smax(ceil_div(k, k.mul(outer, rows), k.const(I64, _LEAST_UNITS)), _FEW_ROWS)
-        groups = ceil_div(k, rows, k.smin(k.smin(fitting, even), rows))
-        unit_rows = ceil_div(k, rows, groups)
+        even = k.smax(ceil_div(k, k.mul(outer, number("row_count2")), k.const(I64, _LEAST_UNITS)), _FEW_ROWS)
+        self._cut_rows(k, problem, self._pixel_bytes(k, problem), self._target.l2_bytes // _REGION_PART, even)
         problem.set(
-            unit_rows=unit_rows,
-            unit_positions=positions,
-            row_groups=ceil_div(k, rows, unit_rows),
+            unit_positions=number("row_count3"),
+            row_groups=ceil_div(k, number("row_count2"), problem["unit_rows"]),
             position_groups=1,
-            lines=k.add(unit_rows, more_lines),
-            pixels=pixels,
         )
 
-    @property
-    def _bytes_of_regions(self) -> int:
-        return self._target.l2_bytes // _REGION_PART
+    def _cut_rows(
+        self, k: KernelBuilder, problem: RecordValue, pixel_bytes: Value, region_bytes: int, most: Value
+    ) -> None:
+        """The rows of positions of a unit, and the lines and pixels of a part of its region: as many as it has room
+        for, and no more than `most`, all units of about the same size."""
+        geometry, rows = self._geometry(k, problem), self._window_number(k, problem, "row_count2")
+        more_lines = k.sub(ceil_div(k, geometry.window_lines, geometry.row_lines), 1)
+        more_pixels = k.sub(ceil_div(k, geometry.window_pixels, geometry.position_pixels), 1)
+        pixels = k.add(self._window_number(k, problem, "row_count3"), more_pixels)
+        parts = k.mul(k.mul(geometry.planes, geometry.row_lines), geometry.position_pixels)
+        line_bytes = k.mul(k.mul(parts, pixels), pixel_bytes)
+        fitting = k.smax(k.sub(k.sdiv(k.const(I64, region_bytes), line_bytes), more_lines), 1)
+        unit_rows = ceil_div(k, rows, ceil_div(k, rows, k.smin(k.smin(fitting, most), rows)))
+        problem.set(unit_rows=unit_rows, lines=k.add(unit_rows, more_lines), pixels=pixels)
 
     def _pixel_bytes(self, k: KernelBuilder, problem: RecordValue) -> Value:
         return k.mul(self._window_number(k, problem, "step_count3"), self._kind.planes * BF16_BYTES)
@@ -190,9 +201,9 @@ class GemmPlaneRegions(GemmGradient):
         self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, plane: Value, row: Value, column: Value
     ) -> Value:
         """The number of the pixel in a region that a place of the window sees at the first position."""
-        down, parts = _divided(k, k.add(geometry.first_line, k.mul(row, geometry.place_lines)), geometry.row_lines)
+        down, parts = divided(k, k.add(geometry.first_line, k.mul(row, geometry.place_lines)), geometry.row_lines)
         across = k.add(geometry.first_pixel, k.mul(column, geometry.place_pixels))
-        across, part = _divided(k, across, geometry.position_pixels)
+        across, part = divided(k, across, geometry.position_pixels)
         parts = k.add(k.mul(plane, geometry.row_lines), parts)
         line = k.add(k.mul(k.add(k.mul(parts, geometry.position_pixels), part), problem["lines"]), down)
         return k.add(k.mul(line, problem["pixels"]), across)
@@ -215,7 +226,7 @@ class GemmPlaneRegions(GemmGradient):
             blocks = problem["column_blocks"]
             configure_unit(k, self._prefix)
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
-                number, block = _divided(k, item.index, blocks)
+                number, block = divided(k, item.index, blocks)
                 first, rows, positions = self._positions_of_unit(k, problem, number)
                 unit = Unit(problem, geometry, region, region.memory, first, rows, positions)
                 is_new = k.or_(k.compare("eq", block, 0), k.compare("eq", item.index, k.parameters["begin"]))
@@ -262,9 +273,12 @@ class GemmPlaneRegions(GemmGradient):
                 k.call(f"{self._prefix}_finish", [problem.place, place, k.const(I64, sums_row), *part])
 
 
-class _PlaneRegionEmitter(Windows):
+class PlaneRegionEmitter(Windows):
     """Copies the lines under `rows` of positions, the first of which is that of `row`, into parts of so many `lines`
     and `pixels`."""
+
+    _whole_lines = False
+    """Whether lines that nothing lies under are zeros, too."""
 
     def emit(self) -> None:
         k, given, numbers = self._k, self._k.parameters, self._numbers
@@ -273,12 +287,14 @@ class _PlaneRegionEmitter(Windows):
         left = k.add(spot.places[2], self._least_move("step_move2_2", "step_count2"))
         down, across = (k.smax(numbers[name], 1) for name in ("row_move1_2", "row_move2_3"))
         part_bytes = k.mul(given["lines"], self._line_bytes)
-        lines = k.add(k.mul(k.sub(given["rows"], 1), down), self._reach("step_move1_1", "step_count1"))
+        used = k.add(k.mul(k.sub(given["rows"], 1), down), self._reach("step_move1_1", "step_count1"))
+        lines = k.mul(given["lines"], down) if self._whole_lines else used
         with k.loop(0, numbers["step_count0"]) as plane, k.loop(0, lines) as line:
             depth = k.add(spot.places[0], k.mul(plane.index, numbers["step_move0_0"]))
             height = k.add(top, line.index)
             is_inside = k.and_(self._is_within(0, depth), self._is_within(1, height))
-            line_of_part, parts = _divided(k, line.index, down)
+            is_inside = k.and_(is_inside, k.compare("lt", line.index, used))
+            line_of_part, parts = divided(k, line.index, down)
             parts = k.mul(k.add(k.mul(plane.index, down), parts), across)
             place = k.gep(given["region"], k.mul(line_of_part, self._line_bytes))
             with k.loop(0, across) as part:
@@ -311,9 +327,9 @@ class _PlaneRegionEmitter(Windows):
         with k.loop(low, high) as pixel:
             place = k.add(left, k.mul(pixel.index, step))
             source = k.gep(k.parameters["array"], self._offset(Spot(spot.offset, [depth, height, place])))
-            self._split_pixel(k.gep(goal, k.mul(pixel.index, self._pixel_bytes)), source)
+            self._copy_pixel(k.gep(goal, k.mul(pixel.index, self._pixel_bytes)), source)
 
-    def _split_pixel(self, goal: Value, source: Value) -> None:
+    def _copy_pixel(self, goal: Value, source: Value) -> None:
         """The features of one pixel, a line of each plane at a time."""
         k, planes = self._k, self._kind.planes
         with k.loop(0, k.udiv(self._numbers["step_count3"], FEATURES_OF_LINE)) as line:
@@ -324,7 +340,7 @@ class _PlaneRegionEmitter(Windows):
                 k.store(at, pairs)
 
 
-def _divided(k: KernelBuilder, number: Value, by: Value) -> tuple[Value, Value]:
+def divided(k: KernelBuilder, number: Value, by: Value) -> tuple[Value, Value]:
     """Quotient and remainder."""
     quotient = k.sdiv(number, by)
     return quotient, k.sub(number, k.mul(quotient, by))

@@ -32,7 +32,7 @@ _SUM_BYTES = 4
 _SIDE = 2
 """Tiles of C beside and below each other."""
 
-_PLANE_BYTES = _SIDE * UNIT_ROWS * UNIT_ROW_BYTES
+PLANE_BYTES = _SIDE * UNIT_ROWS * UNIT_ROW_BYTES
 """Of a plane of A's part of a tile along K."""
 
 _PRODUCTS_AT_ONCE = 72
@@ -54,6 +54,9 @@ _BODY_PARAMETERS = [("rows", I64), *PRODUCT_PARAMETERS]
 
 PLACE = Record(of_a=I64, of_b=I64)
 """Where a tile along K lies, in bytes from the beginnings of A and of B."""
+
+_PAIRS_PARAMETERS = [("count", I64), ("a", PTR), ("a_row", I64)]
+_PAIRS_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64), ("accumulate", I64)]
 
 _PLACES_PARAMETERS = [("count", I64), ("places", PTR), ("a", PTR), ("a_row", I64)]
 _PLACES_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64)]
@@ -106,6 +109,13 @@ def emit_unit_places(module: Module, kind: GemmType, prefix: str, attributes: st
         _PlacesEmitter(k, kind, _SIDE, _SIDE).emit()
 
 
+def emit_unit_pairs(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
+    """Writes `PREFIX_pairs`, a whole tile of C, of so many tiles along K: of A in a strip, and of B in planes a line of
+    each plane, one after the other, for each pair of steps; from pair to pair `b_step` bytes, all 32 of a tile."""
+    with KernelBuilder(module, f"{prefix}_pairs", _PAIRS_PARAMETERS, None, attributes=attributes) as k:
+        _PairsEmitter(k, kind, _SIDE, _SIDE).emit()
+
+
 def release_unit(k: KernelBuilder) -> None:
     """Gives the registers of tiles back, which the system would else save for the thread."""
     k.call("llvm.x86.tilerelease", [])
@@ -116,7 +126,7 @@ def _body_name(prefix: str, below: int, beside: int) -> str:
 
 
 class _BodyEmitter:
-    _plane_bytes = _PLANE_BYTES
+    _plane_bytes = PLANE_BYTES
     """From a line of A in one plane to that in the next one."""
 
     def __init__(self, k: KernelBuilder, kind: GemmType, below: int, beside: int) -> None:
@@ -127,8 +137,7 @@ class _BodyEmitter:
 
     def emit(self) -> None:
         k, given = self._k, self._k.parameters
-        accumulates = k.compare("ne", given["accumulate"], 0)
-        k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
+        self._begin()
         next_b = k.mul(given["b_step"], self._kind.steps_of_tile)
 
         def step(_: Value, places: list[Value]) -> list[Value]:
@@ -138,6 +147,11 @@ class _BodyEmitter:
 
         self._steps(k.udiv(given["depth"], self._kind.steps_of_tile), [given["a"], given["b"]], step)
         self._each_of_c("tilestored64")
+
+    def _begin(self) -> None:
+        """Sums from C, or zeros."""
+        accumulates = self._k.compare("ne", self._k.parameters["accumulate"], 0)
+        self._k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
 
     def _steps(self, count: Value, first: list[Value], step: Callable[[Value, list[Value]], Sequence[Value]]) -> None:
         """All tiles along K: `step(number, places)` makes the products of one, and tells the places of the next one."""
@@ -189,7 +203,7 @@ class _BodyEmitter:
     @property
     def _next_a(self) -> int:
         """Bytes to the next tile along K: of rows as they are, or of strips in which whole tiles follow each other."""
-        return UNIT_ROW_BYTES if self._kind.planes == 1 else self._kind.planes * _PLANE_BYTES
+        return UNIT_ROW_BYTES if self._kind.planes == 1 else self._kind.planes * PLANE_BYTES
 
     def _step(self, a: Value, b: Value) -> None:
         """The products of one tile along K, of one pair of planes after the other. Each tile is loaded when the first
@@ -242,3 +256,24 @@ class _PlacesEmitter(_BodyEmitter):
         self._clear()
         self._steps(given["count"], [], step)
         self._each_of_c("tilestored64")
+
+
+class _PairsEmitter(_BodyEmitter):
+    """A tile of C whose B has a pair for each step."""
+
+    def emit(self) -> None:
+        k, given = self._k, self._k.parameters
+        next_b = k.mul(given["b_step"], 2 * UNIT_STEPS)
+
+        def step(_: Value, places: list[Value]) -> list[Value]:
+            a, b = places
+            self._step(a, b)
+            return [k.gep(a, self._next_a), k.gep(b, next_b)]
+
+        self._begin()
+        self._steps(given["count"], [given["a"], given["b"]], step)
+        self._each_of_c("tilestored64")
+
+    def _load_b(self, b: Value, plane: int, column: int) -> None:
+        offset = (column * self._kind.planes + plane) * UNIT_ROW_BYTES
+        self._load(_B + column, self._k.gep(b, offset), self._k.parameters["b_step"])
