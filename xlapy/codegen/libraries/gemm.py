@@ -49,10 +49,10 @@ from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
 from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes, side_of
 from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient, suit_plane_gradient
-from xlapy.codegen.libraries.gemm_plane_regions import suit_plane_regions
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
+from xlapy.codegen.libraries.gemm_unit_regions import suit_plane_regions
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
 from xlapy.hlo.matrix_products import LEVELS
@@ -129,7 +129,7 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     emitter.declare_shared()
     if kind.planes > 1:
         emitter.magnitudes("windows")
-        emitter.plane_regions()
+        emitter.unit_regions()
         emitter.plane_gradient()
         emitter.windows_in_planes()
         return module
@@ -138,6 +138,8 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     if emitter.has_wide_tiles:
         emitter.wide_tiles(LEAST_COPIED_POSITIONS)
     emitter.window_packing()
+    if kind.unit:
+        emitter.unit_regions()
     emitter.direct()
     emitter.unfolded()
     emitter.copied()
@@ -301,7 +303,7 @@ class _GemmEmitter(GemmPlaneGradient):
             k.if_else(
                 is_gradient,
                 lambda: self._run_gradient_in_planes(k, problem),
-                lambda: self._run_in_planes(k, problem),
+                lambda: self._run_unit_regions(k, problem),
             )
 
     def low(self) -> None:
@@ -374,7 +376,14 @@ class _GemmEmitter(GemmPlaneGradient):
             )
             self._offer_wide_tiles(k, problem)
             flag = self._watch_for_special(k, problem) if self._sums_again else None
-            self._run_windows(k, problem)
+            if self._kind.unit:
+                k.if_else(
+                    self._suits_unit_regions(k, problem),
+                    lambda: self._run_unit_regions(k, problem),
+                    lambda: self._run_windows(k, problem),
+                )
+            else:
+                self._run_windows(k, problem)
             if flag is not None:
                 self._sum_again_if_needed(k, problem, flag)
         if self._sums_again:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_panels import STEPS_OF_PART, WIDE_STRIPS
+from xlapy.codegen.libraries.gemm_panels import WIDE_STRIPS
 from xlapy.codegen.libraries.gemm_problem import (
     PACKED_CHUNK,
     PROBLEM,
@@ -269,16 +269,22 @@ class GemmDirect(GemmRegions):
         problem["tile_b"] = scratch.memory
         with k.loop(0, problem["batches"]) as batch, k.loop(0, problem["n"], panel_columns) as column:
             columns = k.smin(k.sub(problem["n"], column.index), panel_columns)
-            by_rows = k.compare("eq", problem["b_column"], self._element_bytes)
-            by_rows = k.and_(by_rows, k.compare("ge", columns, WIDE_STRIPS * shape.columns))
-            problem.set(batch=batch.index, column=column.index, columns=columns, packs_steps=k.zext(by_rows, I64))
-            pack = k.function_pointer(f"{self._prefix}_pack_strips")
-            parts = ceil_div(k, problem["k"], STEPS_OF_PART), ceil_div(k, columns, shape.columns)
-            grains = ceil_div(k, k.const(I64, PACKED_CHUNK // STEPS_OF_PART), columns), k.const(I64, 1)
-            count, grain = (k.select(by_rows, *either) for either in (parts, grains))
-            k.call(k.parameters["parallel"], [pack, problem.place, count, grain])
+            problem.set(batch=batch.index, column=column.index, columns=columns)
+            self._pack_columns(k, problem)
             self._run_units(k, problem)
         release_scratch(k, scratch)
+
+    def _pack_columns(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Packs B, the columns and the steps along K at hand: strip by strip, or some steps of all strips."""
+        columns, shape = problem["columns"], self._shape
+        by_rows = k.compare("eq", problem["b_column"], self._element_bytes)
+        by_rows = k.and_(by_rows, k.compare("ge", columns, WIDE_STRIPS * shape.columns))
+        problem["packs_steps"] = k.zext(by_rows, I64)
+        pack = k.function_pointer(f"{self._prefix}_pack_strips")
+        parts = ceil_div(k, problem["depth"], self._steps_of_part), ceil_div(k, columns, shape.columns)
+        grains = ceil_div(k, k.const(I64, PACKED_CHUNK // self._steps_of_part), columns), k.const(I64, 1)
+        count, grain = (k.select(by_rows, *either) for either in (parts, grains))
+        k.call(k.parameters["parallel"], [pack, problem.place, count, grain])
 
     def _run_units(self, k: KernelBuilder, problem: RecordValue) -> None:
         """All units of one matrix, for the columns at hand."""

@@ -2,7 +2,7 @@
 
 As in `gemm_gradient`, a step along K is a position, lines of positions are cut into pieces whose sums are added up in
 their order, and a unit is some lines of a piece, for which the region of the array under them is copied. As in
-`gemm_plane_regions`, positions of all lines of a unit are numbered through like pixels of the region, those between
+`gemm_unit_regions`, positions of all lines of a unit are numbered through like pixels of the region, those between
 lines included: their elements of B are zeros. Here the region is what the unit's second operand wants, pairs along K,
 and the first one is B, turned round:
 
@@ -23,23 +23,23 @@ from collections.abc import Mapping
 from xlapy.codegen.ir import F32, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_pieces import LEAST_STEPS, MOST_PIECES
-from xlapy.codegen.libraries.gemm_plane_regions import (
-    FEATURES_OF_LINE,
-    TIME_OF_ELEMENT,
-    TIME_OF_MULTIPLICATIONS,
-    GemmPlaneRegions,
-    PlaneRegionEmitter,
-    divided,
-    pitch_of_positions,
-    pixels_of,
-    whole_tiles,
-)
 from xlapy.codegen.libraries.gemm_planes import pairs_of_planes
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div, round_up
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import Geometry
 from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_STEPS
 from xlapy.codegen.libraries.gemm_unit import PLANE_BYTES, configure_unit, emit_unit_pairs, release_unit
+from xlapy.codegen.libraries.gemm_unit_regions import (
+    FEATURES_OF_LINE,
+    TIME_OF_ELEMENT,
+    TIME_OF_MULTIPLICATIONS,
+    GemmUnitRegions,
+    UnitRegionEmitter,
+    divided,
+    pitch_of_positions,
+    pixels_of,
+    whole_tiles,
+)
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.codegen.register_transpose import transposed
 from xlapy_runtime.records import Record
@@ -100,7 +100,7 @@ class _Room(Record):
     b: Value
 
 
-class GemmPlaneGradient(GemmPlaneRegions):
+class GemmPlaneGradient(GemmUnitRegions):
     """Writes this way of computing a gradient."""
 
     def plane_gradient(self) -> None:
@@ -335,14 +335,7 @@ class GemmPlaneGradient(GemmPlaneRegions):
         return piece.results
 
 
-class _PlainRegionEmitter(PlaneRegionEmitter):
+class _PlainRegionEmitter(UnitRegionEmitter):
     """The same region as it is."""
 
     _whole_lines = True
-
-    @property
-    def _pixel_bytes(self) -> Value:
-        return self._k.mul(self._numbers["step_count3"], F32.bytes)
-
-    def _copy_pixel(self, goal: Value, source: Value) -> None:
-        self._k.memcpy(goal, source, self._pixel_bytes)

@@ -157,7 +157,8 @@ PROBLEM = Record(
     position_groups=I64,
     lines=I64,
     pixels=I64,
-    places=PTR,  # where tiles along K lie in a region in planes, and in a strip
+    places=PTR,  # where tiles along K of the matrix unit lie in a region, and in a strip
+    place_count=I64,
     piece_lines=I64,  # of positions, whose products are summed up by themselves
 )
 

@@ -1,8 +1,8 @@
-"""Convolutions of f32 by the matrix unit: tiles read regions of the array that are copied in planes of bf16.
+"""Convolutions by the matrix unit, whose tiles read regions of the array that are copied, f32 in planes of bf16.
 
-A unit of work is some rows of positions of the window. The region of the array under all of them is split into planes
-once, as `gemm_planes` does with matrices, with zeros for what lies outside: 32 features of a pixel make a line of each
-plane, and those lines follow each other, then the next features.
+A unit of work is some rows of positions of the window. The region of the array under all of them is copied once, with
+zeros for what lies outside; f32 is split into planes, as `gemm_planes` does with matrices: 32 features of a pixel make
+a line of each plane, and those lines follow each other, then the next features.
 
 The positions of all rows of a unit are numbered through, as pixels of the region are: between the end of a row and the
 beginning of the next one are some where the window has a part of both. Their sums are made, and dropped. So a tile
@@ -15,6 +15,11 @@ Where the window moves by several lines, or pixels, those that one place sees li
 remainder of a division by the stride. What is added for each tile along K is a table, made once; features are a loop
 around the places of a line, which have nearly all pixels in common, in the nearest cache.
 
+Steps along K that follow each other in a region are a run: the features of a place, or of all places of a line, if
+these lie side by side. Tiles along K divide each run by itself. Its last one reads what lies behind, and B has zeros
+for that: of bytes only, for zero times an infinity would be NaN. Of f32 a run is no more than a place, because a pair
+is one element and the 16th behind it.
+
 Where no sum of planes is an element, the processor convolves (`gemm_magnitudes`): then no infinity meets the zeros
 around the array.
 """
@@ -25,13 +30,13 @@ import functools
 import math
 from collections.abc import Mapping
 
-from xlapy.codegen.ir import F32, I8, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import F32, I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_direct import Unit
 from xlapy.codegen.libraries.gemm_gradient import GemmGradient
 from xlapy.codegen.libraries.gemm_magnitudes import Side, fit_planes, side_of
 from xlapy.codegen.libraries.gemm_planes import pairs_of_planes
-from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div
+from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div, round_up
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import Geometry, Region
 from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS
@@ -39,6 +44,7 @@ from xlapy.codegen.libraries.gemm_unit import PLACE, configure_unit, emit_unit_p
 from xlapy.codegen.libraries.gemm_windows import Spot, Windows
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 from xlapy.hlo.matrix_products import SPACES
+from xlapy_runtime.records import Record
 
 FEATURES_OF_LINE = UNIT_ROW_BYTES // BF16_BYTES
 """Of a pixel, in a line of each plane."""
@@ -52,6 +58,10 @@ _REGION_PART = 4
 _LEAST_UNITS = 8
 _FEW_ROWS = 4
 """There should be so many units to share out, but not units of so few rows that most of a region is what they share."""
+
+_LEAST_TILES = 4
+_PART_BETWEEN_ROWS = 5
+"""Positions between two rows are at most this part of those in a row, and so many tiles high is the whole."""
 
 _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines", I64), ("pixels", I64)]
 _COPY += [("region", PTR)]
@@ -98,15 +108,25 @@ def whole_tiles(count: int) -> int:
     return -(-count // side) * side
 
 
-class GemmPlaneRegions(GemmGradient):
+class _Runs(Record):
+    """How K is divided: so many runs in a line of places, of so many steps and tiles each."""
+
+    of_line: Value
+    steps: Value
+    tiles: Value
+    count: Value
+
+
+class GemmUnitRegions(GemmGradient):
     """Writes this way of computing a convolution."""
 
-    def plane_regions(self) -> None:
+    def unit_regions(self) -> None:
         """The functions that units of work call, and the units."""
         emit_unit_places(self._module, self._kind, self._prefix, self._attributes)
         with self._function("copy_region", _COPY) as k:
-            PlaneRegionEmitter(k, self._kind, self._shape, self._prefix).emit()
-        self._units_in_planes()
+            emitter = PlaneRegionEmitter if self._kind.planes > 1 else UnitRegionEmitter
+            emitter(k, self._kind, self._shape, self._prefix).emit()
+        self._units_of_regions()
 
     def _windows_fit_planes(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether elements of the array and of B are sums of planes. All of the array is looked at, group by group or
@@ -126,27 +146,92 @@ class GemmPlaneRegions(GemmGradient):
         sides = {"a": array, "b": side_of(k, problem, "b")}
         return fit_planes(k, self._prefix, k.parameters["parallel"], sides)
 
-    def _run_in_planes(self, k: KernelBuilder, problem: RecordValue) -> None:
-        """Panel by panel of columns: B is packed, then units are computed."""
+    def _suits_unit_regions(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether a convolution that is not computed in planes is computed in this way: if not too much of the tiles
+        is idle."""
+        number = functools.partial(self._window_number, k, problem)
+        geometry = self._geometry(k, problem)
+        runs, side = self._runs(k, problem, geometry), self._shape.rows
+        run_bytes, line_bytes = k.mul(runs.steps, self._element_bytes), k.mul(runs.tiles, UNIT_ROW_BYTES)
+        is_full = is_whole = k.compare("eq", run_bytes, line_bytes)
+        if not self._kind.accumulator.is_float:
+            is_mostly_full = k.compare("le", k.mul(line_bytes, 2), k.mul(run_bytes, 3))
+            is_full = k.or_(is_whole, k.and_(is_mostly_full, k.not_(self._is_packed_before(k, problem))))
+        positions = number("row_count3")
+        more = k.sub(ceil_div(k, geometry.window_pixels, geometry.position_pixels), 1)
+        conditions = [
+            k.compare("ne", number("is_regular"), 0),
+            k.compare("eq", k.or_(number("follows_rows"), number("has_few")), 0),
+            is_full,
+            k.compare("le", k.mul(more, _PART_BETWEEN_ROWS), positions),
+            k.compare("ge", problem["m"], _LEAST_TILES * side),
+            k.compare("le", k.mul(round_up(k, problem["n"], side), 2), k.mul(problem["n"], 3)),
+        ]
+        return functools.reduce(k.and_, conditions)
+
+    def _runs(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> _Runs:
+        number = functools.partial(self._window_number, k, problem)
+        places, features = number("step_count2"), number("step_count3")
+        is_line = k.and_(k.compare("eq", geometry.place_pixels, 1), k.compare("eq", geometry.position_pixels, 1))
+        if self._kind.planes > 1:
+            is_line = k.const(I1, 0)
+        of_line = k.select(is_line, 1, places)
+        steps = k.select(is_line, k.mul(places, features), features)
+        tiles = ceil_div(k, steps, self._features_of_line)
+        return _Runs(of_line, steps, tiles, k.mul(k.mul(geometry.planes, geometry.place_rows), of_line))
+
+    @property
+    def _features_of_line(self) -> int:
+        """Of a pixel, that a tile has along K."""
+        return UNIT_ROW_BYTES * self._kind.planes // self._bytes_in_region
+
+    @property
+    def _bytes_in_region(self) -> int:
+        """Of an element, all planes together."""
+        return self._kind.planes * BF16_BYTES if self._kind.planes > 1 else self._element_bytes
+
+    def _run_unit_regions(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Panel by panel of columns: B is packed, unless it is already, then units are computed."""
+        runs = self._runs(k, problem, self._geometry(k, problem))
+        tile_b_step = self._shape.columns * self._kind.packed.bytes
+        steps = k.mul(k.mul(runs.count, runs.tiles), self._kind.steps_of_tile)
         problem.set(
             uses_scratch=1,
             copies=0,
             strip_columns=self._shape.columns,
-            tile_b_strip=self._strip_bytes_of_b_in_planes(k, problem),
-            tile_b_step=self._shape.columns * self._kind.packed.bytes,
-            step=0,
-            depth=problem["k"],
+            tile_b_strip=k.mul(steps, tile_b_step),
+            tile_b_step=tile_b_step,
             a_strips=0,
         )
-        self._cut_units_in_planes(k, problem)
-        places = self._table_of_places(k, problem)
-        self._run_with_packed_b(k, problem)
+        self._cut_unit_rows(k, problem)
+        places = self._table_of_places(k, problem, runs)
+        k.if_else(
+            self._is_packed_before(k, problem),
+            lambda: self._run_with_b_in_place(k, problem),
+            lambda: self._run_with_packed_runs(k, problem, runs),
+        )
         release_scratch(k, places)
 
-    def _strip_bytes_of_b_in_planes(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        return k.mul(self._steps(k, problem["k"]), self._shape.columns * self._kind.packed.bytes)
+    def _run_with_packed_runs(self, k: KernelBuilder, problem: RecordValue, runs: _Runs) -> None:
+        """Panel by panel of columns: B is packed, all of it at once or run by run, then units are computed."""
+        shape, strip = self._shape, problem["tile_b_strip"]
+        panel_columns = k.mul(k.smax(k.sdiv(self._most_packed_bytes, strip), 1), shape.columns)
+        scratch = acquire_scratch(k, k.mul(ceil_div(k, k.smin(problem["n"], panel_columns), shape.columns), strip))
+        is_whole = k.compare("eq", k.mul(runs.tiles, self._features_of_line), runs.steps)
+        count, steps = k.select(is_whole, 1, runs.count), k.select(is_whole, problem["k"], runs.steps)
+        run_bytes = k.mul(k.mul(runs.tiles, self._kind.steps_of_tile), problem["tile_b_step"])
+        with k.loop(0, problem["batches"]) as batch, k.loop(0, problem["n"], panel_columns) as column:
+            columns = k.smin(k.sub(problem["n"], column.index), panel_columns)
+            problem.set(batch=batch.index, column=column.index, columns=columns, depth=steps)
+            with k.loop(0, count) as run:
+                place = k.gep(scratch.memory, k.mul(run.index, run_bytes))
+                problem.set(step=k.mul(run.index, steps), tile_b=place)
+                self._pack_columns(k, problem)
+            problem["tile_b"] = scratch.memory
+            self._run_units(k, problem)
+        release_scratch(k, scratch)
 
-    def _cut_units_in_planes(self, k: KernelBuilder, problem: RecordValue) -> None:
+    def _cut_unit_rows(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Rows of positions, as many as a region has room for, or fewer for all threads to have some."""
         number = functools.partial(self._window_number, k, problem)
         outer = k.mul(number("row_count0"), number("row_count1"))
@@ -174,27 +259,29 @@ class GemmPlaneRegions(GemmGradient):
         problem.set(unit_rows=unit_rows, lines=k.add(unit_rows, more_lines), pixels=pixels)
 
     def _pixel_bytes(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        return k.mul(self._window_number(k, problem, "step_count3"), self._kind.planes * BF16_BYTES)
+        return k.mul(self._window_number(k, problem, "step_count3"), self._bytes_in_region)
 
-    def _table_of_places(self, k: KernelBuilder, problem: RecordValue) -> Scratch:
+    def _table_of_places(self, k: KernelBuilder, problem: RecordValue, runs: _Runs) -> Scratch:
         """For each tile along K, in the order of their products, where its lines are in a region, and in a strip."""
-        geometry, number = self._geometry(k, problem), functools.partial(self._window_number, k, problem)
-        rows, columns = number("step_count1"), number("step_count2")
-        lines = k.sdiv(number("step_count3"), FEATURES_OF_LINE)
-        table = acquire_scratch(k, k.mul(k.sdiv(problem["k"], FEATURES_OF_LINE), PLACE.size))
+        geometry, tiles = self._geometry(k, problem), runs.tiles
+        table = acquire_scratch(k, k.mul(k.mul(runs.count, tiles), PLACE.size))
         pixel_bytes = self._pixel_bytes(k, problem)
         tile_bytes = k.mul(problem["tile_b_step"], self._kind.steps_of_tile)
-        with k.loop(0, geometry.planes) as plane, k.loop(0, rows) as row, k.loop(0, columns) as column:
-            first = k.mul(k.add(k.mul(plane.index, rows), row.index), k.mul(columns, lines))
+        with (
+            k.loop(0, geometry.planes) as plane,
+            k.loop(0, geometry.place_rows) as row,
+            k.loop(0, runs.of_line) as column,
+        ):
+            first = k.mul(k.add(k.mul(plane.index, geometry.place_rows), row.index), k.mul(runs.of_line, tiles))
             pixel = self._pixel_of_place(k, problem, geometry, plane.index, row.index, column.index)
-            of_a, of_b = k.mul(pixel, pixel_bytes), k.add(first, k.mul(column.index, lines))
-            with k.loop(0, lines) as line:
-                at = k.add(first, k.add(k.mul(line.index, columns), column.index))
+            of_a, of_b = k.mul(pixel, pixel_bytes), k.add(first, k.mul(column.index, tiles))
+            with k.loop(0, tiles) as tile:
+                at = k.add(first, k.add(k.mul(tile.index, runs.of_line), column.index))
                 PLACE.at(k, k.gep(table.memory, at, PLACE.size)).set(
-                    of_a=k.add(of_a, k.mul(line.index, self._kind.planes * UNIT_ROW_BYTES)),
-                    of_b=k.mul(k.add(of_b, line.index), tile_bytes),
+                    of_a=k.add(of_a, k.mul(tile.index, self._kind.planes * UNIT_ROW_BYTES)),
+                    of_b=k.mul(k.add(of_b, tile.index), tile_bytes),
                 )
-        problem["places"] = table.memory
+        problem.set(places=table.memory, place_count=k.mul(runs.count, tiles))
         return table
 
     def _pixel_of_place(
@@ -214,13 +301,14 @@ class GemmPlaneRegions(GemmGradient):
 
     # Units
 
-    def _units_in_planes(self) -> None:
+    def _units_of_regions(self) -> None:
         """A range of pairs of a unit and a block of columns, those of one unit next to each other."""
         with self._function("units", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             geometry = self._geometry(k, problem)
             pixel_bytes, pixels = self._pixel_bytes(k, problem), self._pixels_of_region(k, problem, geometry)
-            scratch = acquire_scratch(k, k.mul(k.add(pixels, self._shape.rows), pixel_bytes))
+            behind = k.add(k.mul(pixel_bytes, self._shape.rows), UNIT_ROW_BYTES)
+            scratch = acquire_scratch(k, k.add(k.mul(pixels, pixel_bytes), behind))
             region = Region(scratch.memory, k.mul(problem["pixels"], pixel_bytes), pixel_bytes)
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
             blocks = problem["column_blocks"]
@@ -240,9 +328,9 @@ class GemmPlaneRegions(GemmGradient):
     def _block_in_planes(self, k: KernelBuilder, unit: Unit, column: Value) -> None:
         """The block of columns from `column` of the panel on: strip by strip, the tiles of all rows."""
         problem, shape = unit.problem, self._shape
-        sums_row = shape.columns * F32.bytes
+        sums_row = shape.columns * self._kind.accumulator.bytes
         sums = k.alloca(I8, shape.rows * sums_row, align=CACHE_LINE)
-        count = k.sdiv(problem["k"], FEATURES_OF_LINE)
+        count = problem["place_count"]
         end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
         pixels = k.add(k.mul(k.sub(unit.rows, 1), problem["pixels"]), unit.positions)
         with k.loop(column, end, shape.columns) as strip, k.loop(0, pixels, shape.rows) as tile:
@@ -262,7 +350,7 @@ class GemmPlaneRegions(GemmGradient):
         """What a tile has of rows of positions, from pixel `first` of the unit's `pixels` on."""
         problem, shape = unit.problem, self._shape
         end, pitch = k.smin(k.add(first, shape.rows), pixels), problem["pixels"]
-        sums_row = shape.columns * F32.bytes
+        sums_row = shape.columns * self._kind.accumulator.bytes
         with k.loop(k.sdiv(first, pitch), ceil_div(k, end, pitch)) as row:
             left = k.mul(row.index, pitch)
             begin, last = k.smax(first, left), k.smin(end, k.add(left, unit.positions))
@@ -273,7 +361,7 @@ class GemmPlaneRegions(GemmGradient):
                 k.call(f"{self._prefix}_finish", [problem.place, place, k.const(I64, sums_row), *part])
 
 
-class PlaneRegionEmitter(Windows):
+class UnitRegionEmitter(Windows):
     """Copies the lines under `rows` of positions, the first of which is that of `row`, into parts of so many `lines`
     and `pixels`."""
 
@@ -307,13 +395,18 @@ class PlaneRegionEmitter(Windows):
 
     @property
     def _pixel_bytes(self) -> Value:
-        return self._k.mul(self._numbers["step_count3"], self._kind.planes * BF16_BYTES)
+        return self._k.mul(self._numbers["step_count3"], self._bytes_in_region)
 
     def _reach(self, move: str, count: str) -> Value:
         """Places in a space between the first and the last one of the window, these included."""
         k = self._k
         moved = k.mul(self._numbers[move], k.sub(self._numbers[count], 1))
         return k.add(k.smax(moved, k.sub(0, moved)), 1)
+
+    @property
+    def _bytes_in_region(self) -> int:
+        """Of an element."""
+        return self._kind.element.bytes
 
     def _copy_line(self, goal: Value, spot: Spot, step: Value, is_inside: Value) -> None:
         """Every `step`th pixel of a line from `spot` on; zeros where there is none."""
@@ -324,10 +417,35 @@ class PlaneRegionEmitter(Windows):
         low, high = k.select(is_inside, low, 0), k.select(is_inside, k.smax(low, high), 0)
         k.memset(goal, 0, k.mul(low, self._pixel_bytes))
         k.memset(k.gep(goal, k.mul(high, self._pixel_bytes)), 0, k.mul(k.sub(pixels, high), self._pixel_bytes))
-        with k.loop(low, high) as pixel:
-            place = k.add(left, k.mul(pixel.index, step))
-            source = k.gep(k.parameters["array"], self._offset(Spot(spot.offset, [depth, height, place])))
-            self._copy_pixel(k.gep(goal, k.mul(pixel.index, self._pixel_bytes)), source)
+        first = Spot(spot.offset, [depth, height, k.add(left, k.mul(low, step))])
+        source = k.gep(k.parameters["array"], self._offset(first))
+        distance = k.mul(self._numbers["stride2"], step)
+        self._copy_pixels(k.gep(goal, k.mul(low, self._pixel_bytes)), source, k.sub(high, low), distance)
+
+    def _copy_pixels(self, goal: Value, source: Value, count: Value, distance: Value) -> None:
+        """So many pixels as they are, which lie `distance` bytes apart."""
+        k, pixel_bytes = self._k, self._pixel_bytes
+
+        def apart() -> None:
+            with k.loop(0, count) as pixel:
+                place = k.gep(source, k.mul(pixel.index, distance))
+                k.memcpy(k.gep(goal, k.mul(pixel.index, pixel_bytes)), place, pixel_bytes)
+
+        together = functools.partial(k.memcpy, goal, source, k.mul(count, pixel_bytes))
+        k.if_else(k.compare("eq", distance, pixel_bytes), together, apart)
+
+
+class PlaneRegionEmitter(UnitRegionEmitter):
+    """The same in planes."""
+
+    @property
+    def _bytes_in_region(self) -> int:
+        return self._kind.planes * BF16_BYTES
+
+    def _copy_pixels(self, goal: Value, source: Value, count: Value, distance: Value) -> None:
+        with self._k.loop(0, count) as pixel:
+            place = self._k.gep(source, self._k.mul(pixel.index, distance))
+            self._copy_pixel(self._k.gep(goal, self._k.mul(pixel.index, self._pixel_bytes)), place)
 
     def _copy_pixel(self, goal: Value, source: Value) -> None:
         """The features of one pixel, a line of each plane at a time."""

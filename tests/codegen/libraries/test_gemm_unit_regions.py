@@ -1,16 +1,17 @@
-"""Convolutions of f32, and gradients of kernels, whose tiles of the matrix unit read regions in planes of bf16."""
+"""Convolutions, and gradients of kernels, whose tiles of the matrix unit read copied regions, f32 in planes of bf16."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import xlapy
 from xlapy.codegen.libraries import gemm
-from xlapy.codegen.libraries.gemm_types import UNIT_TYPES
+from xlapy.codegen.libraries.gemm_types import UNIT_TYPES, unit_name
 from xlapy.codegen.target import Target, host_target, reference_target
 from xlapy.compiler import compile_module
 from xlapy.executable import Executable
@@ -223,6 +224,60 @@ class TestOnTheUnit:
         np.testing.assert_array_equal(
             one.view(np.int32), np.asarray(compiled(name, num_threads)(*arguments)).view(np.int32)
         )
+
+
+NARROW = [("s8", "s32", 32), ("s8", "s32", 48), ("u8", "s32", 64), ("bf16", "bf16", 32), ("bf16", "f32", 96)]
+DTYPES = {"s8": np.dtype(np.int8), "u8": np.dtype(np.uint8), "bf16": np.dtype(ml_dtypes.bfloat16)}
+
+
+def narrow_convolution(operand: str, result: str, features: int, window: str) -> str:
+    """Of positions as many as the array has pixels, or half as many each way."""
+    side, line = (8, 17) if "stride" in window else (15, 34)
+    return f"""HloModule m
+    ENTRY main {{
+      x = {operand}[2,15,34,{features}] parameter(0)
+      k = {operand}[3,3,{features},40] parameter(1)
+      ROOT c = {result}[2,{side},{line},40] convolution(x, k), window={window}, dim_labels=b01f_01io->b01f
+    }}"""
+
+
+@pytest.mark.skipif(unit_name("s8", host_target()) is None, reason="this machine has no matrix unit for bytes")
+class TestNarrowTypesOnTheUnit:
+    """They are not split: runs of bytes end within a tile, and what is not finite is not to meet zeros."""
+
+    @pytest.mark.parametrize(("operand", "result", "features"), NARROW)
+    @pytest.mark.parametrize("window", ["{size=3x3 pad=1_1x1_1}", "{size=3x3 stride=2x2 pad=1_1x1_1}"])
+    def test_sums_of_integers_are_exact(self, operand: str, result: str, features: int, window: str) -> None:
+        text = narrow_convolution(operand, result, features, window)
+        random = np.random.default_rng(features)
+        arguments = [
+            random.integers(0, 3, parameter.shape.dims).astype(DTYPES[operand])
+            for parameter in parse(text).entry.parameters
+        ]
+        compiled = xlapy.compile(text)
+        assert f"gemm_amx_{operand}" in compiled.llvm_ir()
+        plain = xlapy.compile(text.replace(f"{operand}[", "f64[").replace(f"{result}[", "f64["))
+        wanted = np.asarray(plain(*(array.astype(np.float64) for array in arguments)))
+        np.testing.assert_array_equal(np.asarray(compiled(*arguments)).astype(np.float64), rounded(wanted, result))
+
+    @pytest.mark.parametrize("side", [0, 1])
+    @pytest.mark.parametrize("special", [np.inf, np.nan], ids=str)
+    def test_what_is_not_finite_stays_where_it_is_seen(self, side: int, special: float) -> None:
+        text = narrow_convolution("bf16", "f32", 32, "{size=3x3 pad=1_1x1_1}")
+        random = np.random.default_rng(0)
+        arguments = [
+            random.integers(-2, 3, parameter.shape.dims).astype(DTYPES["bf16"])
+            for parameter in parse(text).entry.parameters
+        ]
+        arguments[side][-1, 0, -1, 5] = special
+        plain = xlapy.compile(text.replace("bf16", "f32"))
+        wanted = plain(*(array.astype(np.float32) for array in arguments))
+        np.testing.assert_array_equal(xlapy.compile(text)(*arguments), wanted)
+
+
+def rounded(sums: Array, type: str) -> Array:
+    """To what the result can hold."""
+    return sums.astype(DTYPES["bf16"]).astype(np.float64) if type == "bf16" else sums
 
 
 def unit_target() -> Target:
