@@ -36,6 +36,16 @@ CONVOLUTIONS = {
       k = f32[3,3,96,72] parameter(1)
       ROOT c = f32[3,9,7,72] convolution(x, k),
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "lines that features do not fill": """
+      x = f32[2,15,34,24] parameter(0)
+      k = f32[3,3,24,40] parameter(1)
+      ROOT c = f32[2,15,34,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "lines that features of groups do not fill, strides": """
+      x = f32[3,31,33,100] parameter(0)
+      k = f32[3,3,50,72] parameter(1)
+      ROOT c = f32[3,16,17,72] convolution(x, k),
+        window={size=3x3 stride=2x2 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2""",
     "strides": """
       x = f32[2,31,33,64] parameter(0)
       k = f32[3,3,64,32] parameter(1)
@@ -226,7 +236,14 @@ class TestOnTheUnit:
         )
 
 
-NARROW = [("s8", "s32", 32), ("s8", "s32", 48), ("u8", "s32", 64), ("bf16", "bf16", 32), ("bf16", "f32", 96)]
+NARROW = [
+    ("s8", "s32", 32),
+    ("s8", "s32", 48),
+    ("u8", "s32", 64),
+    ("bf16", "bf16", 32),
+    ("bf16", "f32", 96),
+    ("bf16", "bf16", 40),
+]
 DTYPES = {"s8": np.dtype(np.int8), "u8": np.dtype(np.uint8), "bf16": np.dtype(ml_dtypes.bfloat16)}
 
 
@@ -326,7 +343,8 @@ def kind_of_convolution(x: str, k: str, c: str, attributes: dict[str, str]) -> s
         (8, 7, 512, 512, "amx_f32"),
         (1, 7, 512, 512, "f32"),  # too few positions for a kernel that is to be split
         (1, 56, 64, 12, "f32"),  # half of a tile and more would be idle
-        (1, 56, 48, 64, "f32"),  # no whole lines
+        (1, 56, 48, 64, "amx_f32"),
+        (1, 56, 40, 40, "f32"),  # the larger part of tiles would be idle
         (16, 4, 256, 256, "f32"),  # a third of the positions between rows
     ],
 )

@@ -38,6 +38,7 @@ from xlapy.codegen.libraries.gemm_unit_regions import (
     divided,
     pitch_of_positions,
     pixels_of,
+    time_of_multiply_adds,
     whole_tiles,
 )
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
@@ -68,7 +69,7 @@ _TURN = [("b", PTR), ("b_step", I64), ("rows", I64), ("positions", I64), ("pixel
 _TURN += [("strip", I64), ("packed", PTR)]
 
 
-_TIME_OF_SUMS = {"unit": 0.12, "piece": 0.2, "result": 0.3}
+_TIME_OF_SUMS = {"unit": 0.15, "piece": 0.2, "result": 0.3}
 """In nanoseconds, of each element: for it to come and go in a unit, and to be added up and turned round (Sapphire
 Rapids, windows of 3 by 3 and 5 by 5, 32 to 512 features)."""
 
@@ -89,7 +90,7 @@ def suit_plane_gradient(sizes: Mapping[str, int], windows: Mapping[str, int]) ->
     sums = units * _TIME_OF_SUMS["unit"] + pieces * _TIME_OF_SUMS["piece"] + _TIME_OF_SUMS["result"]
     planes = steps * m * whole_tiles(n) * TIME_OF_MULTIPLICATIONS["planes"]
     planes += elements * TIME_OF_ELEMENT + m * n * sums
-    return planes < m * n * depth * TIME_OF_MULTIPLICATIONS["plain"]
+    return planes < time_of_multiply_adds(sizes)
 
 
 class _Room(Record):

@@ -15,10 +15,9 @@ Where the window moves by several lines, or pixels, those that one place sees li
 remainder of a division by the stride. What is added for each tile along K is a table, made once; features are a loop
 around the places of a line, which have nearly all pixels in common, in the nearest cache.
 
-Steps along K that follow each other in a region are a run: the features of a place, or of all places of a line, if
-these lie side by side. Tiles along K divide each run by itself. Its last one reads what lies behind, and B has zeros
-for that: of bytes only, for zero times an infinity would be NaN. Of f32 a run is no more than a place, because a pair
-is one element and the 16th behind it.
+Steps along K that follow each other in a region are a run: the features of a place; of bytes those of all places of a
+line, if these lie side by side. Tiles along K divide each run by itself, and B has zeros where the last one reads what
+lies behind the run. Of bytes that is anything; of floats, zeros too, to which the features of each pixel are filled up.
 
 Where no sum of planes is an element, the processor convolves (`gemm_magnitudes`): then no infinity meets the zeros
 around the array.
@@ -50,7 +49,6 @@ FEATURES_OF_LINE = UNIT_ROW_BYTES // BF16_BYTES
 """Of a pixel, in a line of each plane."""
 
 _LANES = UNIT_STEPS
-_VECTOR = F32.with_lanes(_LANES)
 
 _REGION_PART = 4
 """Of the second-level cache, for a region: it stays there beside a strip of B and what else a unit reads."""
@@ -67,7 +65,7 @@ _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines"
 _COPY += [("region", PTR)]
 
 
-TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 140}
+TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 150}
 TIME_OF_ELEMENT = 0.4
 _TIME_OF_KERNEL = 0.9
 """In nanoseconds: of each multiplication; of each element of the array, to be looked at and split; and of the kernel
@@ -78,15 +76,23 @@ _TIME_OF_KERNEL = 0.9
 def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
     """Whether a convolution takes less time in planes, all tiles whole."""
     is_regular = windows["is_regular"] and not windows["follows_rows"] and not windows["has_few"]
-    features = windows["step_count3"]
-    if not is_regular or features % FEATURES_OF_LINE:
+    if not is_regular:
         return False
+    features = windows["step_count3"]
+    lines = -(-features // FEATURES_OF_LINE)
     m, n, depth = (sizes[name] for name in "mnk")
     rows, positions = windows["row_count2"], windows["row_count3"]
     whole = m // (rows * positions) * whole_tiles(rows * pitch_of_positions(windows, row="row", place="step"))
     elements = pixels_of(windows) * features * TIME_OF_ELEMENT + depth * n * _TIME_OF_KERNEL
-    planes = whole * whole_tiles(n) * depth * TIME_OF_MULTIPLICATIONS["planes"] + elements
-    return planes < m * n * depth * TIME_OF_MULTIPLICATIONS["plain"]
+    whole_depth = depth // features * lines * FEATURES_OF_LINE
+    planes = whole * whole_tiles(n) * whole_depth * TIME_OF_MULTIPLICATIONS["planes"] + elements
+    return planes < time_of_multiply_adds(sizes)
+
+
+def time_of_multiply_adds(sizes: Mapping[str, int]) -> float:
+    """In nanoseconds, of the same by the processor: its vectors are whole, too."""
+    m, n, depth = (sizes[name] for name in "mnk")
+    return m * -(-n // _LANES) * _LANES * depth * TIME_OF_MULTIPLICATIONS["plain"]
 
 
 def pitch_of_positions(windows: Mapping[str, int], row: str, place: str) -> int:
@@ -124,7 +130,9 @@ class GemmUnitRegions(GemmGradient):
         """The functions that units of work call, and the units."""
         emit_unit_places(self._module, self._kind, self._prefix, self._attributes)
         with self._function("copy_region", _COPY) as k:
-            emitter = PlaneRegionEmitter if self._kind.planes > 1 else UnitRegionEmitter
+            emitter = UnitRegionEmitter
+            if self._has_whole_pixels:
+                emitter = PlaneRegionEmitter if self._kind.planes > 1 else WholePixelEmitter
             emitter(k, self._kind, self._shape, self._prefix).emit()
         self._units_of_regions()
 
@@ -153,10 +161,9 @@ class GemmUnitRegions(GemmGradient):
         geometry = self._geometry(k, problem)
         runs, side = self._runs(k, problem, geometry), self._shape.rows
         run_bytes, line_bytes = k.mul(runs.steps, self._element_bytes), k.mul(runs.tiles, UNIT_ROW_BYTES)
-        is_full = is_whole = k.compare("eq", run_bytes, line_bytes)
-        if not self._kind.accumulator.is_float:
-            is_mostly_full = k.compare("le", k.mul(line_bytes, 2), k.mul(run_bytes, 3))
-            is_full = k.or_(is_whole, k.and_(is_mostly_full, k.not_(self._is_packed_before(k, problem))))
+        is_whole = k.compare("eq", run_bytes, line_bytes)
+        is_mostly_full = k.compare("le", line_bytes, k.mul(run_bytes, 2))
+        is_full = k.or_(is_whole, k.and_(is_mostly_full, k.not_(self._is_packed_before(k, problem))))
         positions = number("row_count3")
         more = k.sub(ceil_div(k, geometry.window_pixels, geometry.position_pixels), 1)
         conditions = [
@@ -173,12 +180,17 @@ class GemmUnitRegions(GemmGradient):
         number = functools.partial(self._window_number, k, problem)
         places, features = number("step_count2"), number("step_count3")
         is_line = k.and_(k.compare("eq", geometry.place_pixels, 1), k.compare("eq", geometry.position_pixels, 1))
-        if self._kind.planes > 1:
+        if self._has_whole_pixels:
             is_line = k.const(I1, 0)
         of_line = k.select(is_line, 1, places)
         steps = k.select(is_line, k.mul(places, features), features)
         tiles = ceil_div(k, steps, self._features_of_line)
         return _Runs(of_line, steps, tiles, k.mul(k.mul(geometry.planes, geometry.place_rows), of_line))
+
+    @property
+    def _has_whole_pixels(self) -> bool:
+        """Whether the features of a pixel are filled up with zeros to whole lines."""
+        return self._kind.accumulator.is_float
 
     @property
     def _features_of_line(self) -> int:
@@ -259,7 +271,10 @@ class GemmUnitRegions(GemmGradient):
         problem.set(unit_rows=unit_rows, lines=k.add(unit_rows, more_lines), pixels=pixels)
 
     def _pixel_bytes(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        return k.mul(self._window_number(k, problem, "step_count3"), self._bytes_in_region)
+        features = self._window_number(k, problem, "step_count3")
+        if not self._has_whole_pixels:
+            return k.mul(features, self._bytes_in_region)
+        return k.mul(ceil_div(k, features, self._features_of_line), self._kind.planes * UNIT_ROW_BYTES)
 
     def _table_of_places(self, k: KernelBuilder, problem: RecordValue, runs: _Runs) -> Scratch:
         """For each tile along K, in the order of their products, where its lines are in a region, and in a strip."""
@@ -395,18 +410,13 @@ class UnitRegionEmitter(Windows):
 
     @property
     def _pixel_bytes(self) -> Value:
-        return self._k.mul(self._numbers["step_count3"], self._bytes_in_region)
+        return self._k.mul(self._numbers["step_count3"], self._kind.element.bytes)
 
     def _reach(self, move: str, count: str) -> Value:
         """Places in a space between the first and the last one of the window, these included."""
         k = self._k
         moved = k.mul(self._numbers[move], k.sub(self._numbers[count], 1))
         return k.add(k.smax(moved, k.sub(0, moved)), 1)
-
-    @property
-    def _bytes_in_region(self) -> int:
-        """Of an element."""
-        return self._kind.element.bytes
 
     def _copy_line(self, goal: Value, spot: Spot, step: Value, is_inside: Value) -> None:
         """Every `step`th pixel of a line from `spot` on; zeros where there is none."""
@@ -435,27 +445,51 @@ class UnitRegionEmitter(Windows):
         k.if_else(k.compare("eq", distance, pixel_bytes), together, apart)
 
 
-class PlaneRegionEmitter(UnitRegionEmitter):
-    """The same in planes."""
+class WholePixelEmitter(UnitRegionEmitter):
+    """The same with features filled up to whole lines."""
 
     @property
-    def _bytes_in_region(self) -> int:
-        return self._kind.planes * BF16_BYTES
+    def _pixel_bytes(self) -> Value:
+        return self._k.mul(self._lines, self._kind.planes * UNIT_ROW_BYTES)
+
+    @property
+    def _lines(self) -> Value:
+        """Of a pixel, in each plane."""
+        return ceil_div(self._k, self._numbers["step_count3"], FEATURES_OF_LINE)
 
     def _copy_pixels(self, goal: Value, source: Value, count: Value, distance: Value) -> None:
-        with self._k.loop(0, count) as pixel:
-            place = self._k.gep(source, self._k.mul(pixel.index, distance))
-            self._copy_pixel(self._k.gep(goal, self._k.mul(pixel.index, self._pixel_bytes)), place)
+        k = self._k
+        whole = k.udiv(self._numbers["step_count3"], FEATURES_OF_LINE)
+        with k.loop(0, count) as pixel:
+            place = k.gep(source, k.mul(pixel.index, distance))
+            pixel_of_region = k.gep(goal, k.mul(pixel.index, self._pixel_bytes))
+            with k.loop(0, whole) as line:
+                self._copy_features(pixel_of_region, place, line.index, FEATURES_OF_LINE)
+            with k.if_(k.compare("lt", whole, self._lines)):
+                left = k.sub(self._numbers["step_count3"], k.mul(whole, FEATURES_OF_LINE))
+                self._copy_features(pixel_of_region, place, whole, left)
 
-    def _copy_pixel(self, goal: Value, source: Value) -> None:
-        """The features of one pixel, a line of each plane at a time."""
+    def _copy_features(self, goal: Value, source: Value, line: Value, count: Value | int) -> None:
+        """A line of a pixel, or so many features and zeros."""
+        self._k.store(self._k.gep(goal, line, UNIT_ROW_BYTES), self._features(source, line, 0, FEATURES_OF_LINE, count))
+
+    def _features(self, source: Value, line: Value, first: int, lanes: int, count: Value | int) -> Value:
+        """Features of a line from its `first` one on, with zeros for those from number `count` on."""
+        k, element = self._k, self._kind.element
+        place = k.gep(k.gep(source, line, FEATURES_OF_LINE * element.bytes), first * element.bytes)
+        if isinstance(count, int):
+            return k.load(place, element.with_lanes(lanes))
+        return k.masked_load(place, element.with_lanes(lanes), k.first_lanes(k.sub(count, first), lanes))
+
+
+class PlaneRegionEmitter(WholePixelEmitter):
+    """The same in planes."""
+
+    def _copy_features(self, goal: Value, source: Value, line: Value, count: Value | int) -> None:
         k, planes = self._k, self._kind.planes
-        with k.loop(0, k.udiv(self._numbers["step_count3"], FEATURES_OF_LINE)) as line:
-            place = k.gep(source, line.index, FEATURES_OF_LINE * F32.bytes)
-            low, high = (k.load(k.gep(place, start * F32.bytes), _VECTOR) for start in (0, _LANES))
-            for plane, pairs in enumerate(pairs_of_planes(k, low, high, planes)):
-                at = k.gep(goal, k.add(k.mul(line.index, planes), plane), UNIT_ROW_BYTES)
-                k.store(at, pairs)
+        low, high = (self._features(source, line, first, _LANES, count) for first in (0, _LANES))
+        for plane, pairs in enumerate(pairs_of_planes(k, low, high, planes)):
+            k.store(k.gep(goal, k.add(k.mul(line, planes), plane), UNIT_ROW_BYTES), pairs)
 
 
 def divided(k: KernelBuilder, number: Value, by: Value) -> tuple[Value, Value]:
