@@ -9,8 +9,9 @@ import pytest
 
 import xlapy
 from tests.support.native import check_moves, together
-from xlapy.codegen.kernels.mapped_rows import MOST_VECTOR, Cycle, MappedRowsPlan, Stretch, plan_mapped_rows
+from xlapy.codegen.kernels.mapped_rows import MOST_VECTOR, Cycle, Listed, MappedRowsPlan, Stretch, plan_mapped_rows
 from xlapy.codegen.target import host_target
+from xlapy.hlo.axis_maps import FILL
 from xlapy.hlo.text import parse
 
 PROGRAMS = {
@@ -24,6 +25,14 @@ PROGRAMS = {
         ROOT p = u8[80,246] pad(x, c), padding=0_1_1x0_1_1""",
     "filled in between and behind a border": """x = u8[3,20,100] parameter(0) c = u8[] parameter(1)
         ROOT p = u8[3,66,300] pad(x, c), padding=0_0x5_3_2x1_1_2""",
+    "filled in between, of an odd size": """x = u8[40,123] parameter(0) c = u8[] constant(1)
+        ROOT p = u8[81,247] pad(x, c), padding=1_1_1x1_1_1""",
+    "wide edges of what is filled in between": """x = u8[30,121] parameter(0) c = u8[] parameter(1)
+        ROOT p = u8[96,456] pad(x, c), padding=5_3_2x90_5_2""",
+    "a narrow edge cut off what is filled in between": """x = u8[30,121] parameter(0) c = u8[] parameter(1)
+        ROOT p = u8[57,236] pad(x, c), padding=-1_-1_1x-3_-2_1""",
+    "filled in between planes and their rows": """x = u8[2,9,15,8] parameter(0) c = u8[] parameter(1)
+        ROOT p = u8[2,20,32,8] pad(x, c), padding=0_0x2_1_1x1_2_1x0_0""",
     "cut and filled": """x = u8[40,80] parameter(0) c = u8[] constant(9)
         ROOT p = u8[41,75] pad(x, c), padding=-1_2x-7_2""",
     "edges": """x = u8[2,30,50,3] parameter(0) s = u8[2,1,50,3] slice(x), slice={[0:2], [0:1], [0:50], [0:3]}
@@ -108,10 +117,27 @@ def test_rows_that_go_on_as_they_begin_are_made_of_some_vectors() -> None:
     plan = _plan("""ENTRY e { x = u8[9,300] parameter(0) b = u8[9,2,300] broadcast(x), dimensions={0,2}
         r = u8[18,300] reshape(b) ROOT c = u8[18,300,2] broadcast(r), dimensions={0,1} }""")
     assert plan is not None
-    assert plan.cycle == Cycle(128, 2, 1)
-    assert [window.place for window in plan.windows] == [0, 32, 64, 96]
-    last = (plan.row_bytes - plan.cycle.bytes) // plan.cycle.part * plan.cycle.source_part
-    assert max(at for window in plan.windows for at in window.loads) + last + MOST_VECTOR <= 300
+    cycle = plan.cycle
+    assert cycle is not None
+    assert cycle == Cycle(128, 2, 1, 0, 600, cycle.windows)
+    assert not plan.windows
+    assert [window.place for window in cycle.windows] == [0, 32, 64, 96]
+    last = (cycle.size - cycle.bytes) // cycle.part * cycle.source_part
+    assert max(at for window in cycle.windows for at in window.loads) + last + MOST_VECTOR <= 300
+
+
+def test_rows_go_on_so_between_their_ends() -> None:
+    """Which are vectors of their own, or filled stretches."""
+    if host_target().vector_bytes < MOST_VECTOR:
+        pytest.skip("vectors are shorter here")
+    plan = _plan("""ENTRY e { x = u8[9,200] parameter(0) c = u8[] constant(0)
+        ROOT p = u8[9,703] pad(x, c), padding=0_0x100_5_2 }""")
+    assert plan is not None
+    cycle = plan.cycle
+    assert cycle is not None
+    assert (cycle.part, cycle.source_part, cycle.place, cycle.size) == (3, 1, 98, 600)
+    assert [window.place for window in plan.windows] == [671]
+    assert [(stretch.place, stretch.source) for stretch in plan.stretches] == [(0, None)]
 
 
 def test_rows_that_are_repeated_lie_in_two_dimensions() -> None:
@@ -129,6 +155,14 @@ def test_rows_that_are_spread_lie_in_two_dimensions() -> None:
     outer, inner = plan.dims
     assert [(each.end, each.start is None) for each in outer] == [(1, True), (21, False), (24, True)]
     assert [(each.end, each.start is None) for each in inner] == [(1, True), (2, False)]
+
+
+def test_rows_in_any_order_are_listed() -> None:
+    """As those are that are spread over an odd number of rows."""
+    plan = _plan("""ENTRY e { x = u8[3,128] parameter(0) c = u8[] constant(0)
+        ROOT p = u8[9,128] pad(x, c), padding=2_2_1x0_0 }""")
+    assert plan is not None
+    assert plan.dims == (Listed((FILL, FILL, 0, FILL, 128, FILL, 256, FILL, FILL)),)
 
 
 def test_nothing_is_read_in_front_of_the_array_or_behind_it() -> None:

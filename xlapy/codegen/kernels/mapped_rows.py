@@ -6,9 +6,9 @@ mirror what lies beside them, or are filled.
 
 `hlo/axis_maps.py` knows where each element of a row comes from. Long stretches of neighbours are copied as they lie.
 What is left is stored in whole vectors, which may reach into these stretches: the lanes of each are picked from a few
-vectors of the other array, so that no element is asked where it lies. Of rows that go on as they begin, some vectors
-are written down, and the same ones follow all along the row. Which row that is made of, and whether it is all filled,
-is found once for each row.
+vectors of the other array, so that no element is asked where it lies. Of rows that go on as they begin, or do so
+between their ends, some vectors are written down, and the same ones follow all along the row. Which row that is made
+of, and whether it is all filled, is found once for each row.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ LEAST_VECTOR, MOST_VECTOR = 8, 32  # bytes, any of which are picked in a few ins
 STRETCH_VECTORS = 2  # that are copied as they lie by a loop
 MOST_STRETCHES, MOST_WINDOWS, MOST_LOADS, MOST_SEGMENTS = 4, 16, 3, 6  # for which there is code
 MOST_REPEATED = 8  # times that something outside of rows is repeated
+MOST_LISTED = 1 << 12  # positions outside of rows
 MOST_PART = 24  # words after which a row goes on as it begins
 CYCLE_WINDOWS = 4  # that are worth a jump
 MOST_UNIT_BYTES = TASK_BYTES // 8  # of a unit of many rows
@@ -72,17 +73,30 @@ class Segment(Record):
 
 
 class Cycle(Record):
-    """The windows of so many bytes of a row come again. It goes on as it begins after each `part`, with what lies
-    `source_part` further on in the source, all in bytes."""
+    """The windows of so many bytes come again, in a stretch of a row from `place` on. It goes on as it begins after
+    each `part`, of which `size` are a whole number, with what lies `source_part` further on in the source, all in
+    bytes."""
 
     bytes: int
     part: int
     source_part: int
+    place: int
+    size: int
+    windows: tuple[Window, ...] = ()
+
+
+class Listed(Record):
+    """Where each position in a dimension leads, in bytes, or `FILL`."""
+
+    offsets: tuple[int, ...]
+
+
+Dim = tuple[Segment, ...] | Listed
 
 
 class MappedRowsPlan(Record):
-    """`dims` are those outside of a row, each in segments. A unit is a row, or all those along the last of them. If
-    there is a `cycle`, the windows are those of one, and a row is a whole number of its parts."""
+    """`dims` are those outside of a row. A unit is a row, or all those along the last of them. The windows and
+    stretches are what a row has beside its `cycle`, if it has one."""
 
     vector: IRType
     start: int
@@ -90,7 +104,7 @@ class MappedRowsPlan(Record):
     stretches: tuple[Stretch, ...]
     windows: tuple[Window, ...]
     cycle: Cycle | None
-    dims: tuple[tuple[Segment, ...], ...]
+    dims: tuple[Dim, ...]
     has_inner: bool
 
     @property
@@ -99,7 +113,7 @@ class MappedRowsPlan(Record):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        return tuple(segments[-1].end for segments in self.dims)
+        return tuple(map(_count, self.dims))
 
     @property
     def units(self) -> int:
@@ -161,28 +175,23 @@ class _Rows:
         size = len(self._row) * self._width
         if size < LEAST_VECTOR or self._is_filled:
             return None
-        dims = [segments for own in self._outer for segments in _in_segments(own)]
-        if any(len(segments) > MOST_SEGMENTS for segments in dims):
+        found = [_in_dims(own) for own in self._outer]
+        if None in found:
             return None
-        dims = _merged(dims)
+        dims = _merged([dim for parts in found for dim in parts or ()])
         word, row = self._words()
         low, high = self._extent()
         vector = min(MOST_VECTOR, self._target.vector_bytes, 1 << (min(size, high - low).bit_length() - 1))
         if vector < max(LEAST_VECTOR, 2 * word.bytes):
             return None
-        cycle, parts = _cycle(row, word.bytes, vector), None
-        if cycle is not None:
-            last = (size - cycle.bytes) // cycle.part * cycle.source_part
-            first = row[: cycle.bytes // word.bytes]
-            parts = _parts(first, word.bytes, vector, low, high - last, has_stretches=False)
-        elif not only_cycles:
-            parts = _parts(row, word.bytes, vector, low, high)
+        layout = _RowLayout(row, word.bytes, vector, low, high)
+        parts = layout.with_cycle() or (None if only_cycles else layout.without_cycle())
         if parts is None:
             return None
         type = word.with_lanes(vector // word.bytes)
-        rows = dims[-1][-1].end if dims else 1
+        rows = _count(dims[-1]) if dims else 1
         has_inner = len(dims) > 1 and rows * size <= MOST_UNIT_BYTES
-        return MappedRowsPlan(type, self._start, size, *parts, cycle, tuple(map(tuple, dims)), has_inner)
+        return MappedRowsPlan(type, self._start, size, *parts, (*dims,), has_inner)
 
     def _words(self) -> tuple[IRType, Offsets]:
         """The longest words that rows are made of, and where each of a row comes from."""
@@ -209,16 +218,21 @@ class _Rows:
         return min(int(known.min()), -first), max(int(known.max()) + self._width, self._source_bytes - last)
 
 
-def _in_segments(offsets: Offsets) -> list[list[Segment]]:
-    """The segments of a dimension, or of two that it is made of, if these have far fewer."""
+def _count(dim: Dim) -> int:
+    return len(dim.offsets) if isinstance(dim, Listed) else dim[-1].end
+
+
+def _in_dims(offsets: Offsets) -> list[Dim] | None:
+    """A dimension in segments, or two that it is made of, if these have far fewer, or its offsets in a list."""
     segments = _segments(offsets)
     if len(segments) <= MOST_SEGMENTS:
         return [segments]
     for count in range(2, MOST_REPEATED + 1):
         parts = _outer_and_inner(offsets.reshape(-1, count)) if not len(offsets) % count else None
-        if parts is not None:
-            return [_segments(part) for part in parts]
-    return [segments]
+        split = [] if parts is None else [_segments(part) for part in parts]
+        if split and max(map(len, split)) <= MOST_SEGMENTS:
+            return [*split]
+    return [Listed((*offsets.tolist(),))] if len(offsets) <= MOST_LISTED else None
 
 
 def _outer_and_inner(rows: Offsets) -> tuple[Offsets, Offsets] | None:
@@ -238,27 +252,7 @@ def _outer_and_inner(rows: Offsets) -> tuple[Offsets, Offsets] | None:
     return outer, inner
 
 
-def _cycle(row: Offsets, word: int, vector: int) -> Cycle | None:
-    """How a row goes on as it begins, by whole vectors; None if it does not, or is a single stretch."""
-    lanes, count = vector // word, len(row)
-    for part in range(2, MOST_PART + 1):
-        length = math.lcm(part, lanes)
-        if count % part or count < 2 * length or length > MOST_WINDOWS * lanes:
-            continue
-        while length < CYCLE_WINDOWS * lanes and 4 * length <= count:
-            length *= 2
-        later, earlier = row[part:], row[:-part]
-        known = earlier != FILL
-        if not known.any() or not np.array_equal(known, later != FILL):
-            continue
-        steps = later[known] - earlier[known]
-        step = int(steps[0])
-        if step > 0 and (steps == step).all() and not (step == part * word and known.all()):
-            return Cycle(length * word, part * word, step)
-    return None
-
-
-def _segments(offsets: Offsets) -> list[Segment]:
+def _segments(offsets: Offsets) -> tuple[Segment, ...]:
     """The positions of a dimension in as few parts as have even steps."""
     segments: list[Segment] = []
     begin, count = 0, len(offsets)
@@ -273,33 +267,108 @@ def _segments(offsets: Offsets) -> list[Segment]:
         start = None if filled[begin] else int(offsets[begin]) - step * begin
         segments.append(Segment(end, start, step))
         begin = end
-    return segments
+    return (*segments,)
 
 
-def _merged(dims: Sequence[list[Segment]]) -> list[list[Segment]]:
+def _merged(dims: Sequence[Dim]) -> list[Dim]:
     """The same with as few dimensions as can be counted through in one."""
-    merged: list[list[Segment]] = []
-    for segments in dims:
-        if merged and len(merged[-1]) == len(segments) == 1:
-            (outer,), (inner,) = merged[-1], segments
-            if outer.start is not None and inner.start is not None and outer.step == inner.step * inner.end:
-                merged[-1] = [Segment(outer.end * inner.end, outer.start + inner.start, inner.step)]
-                continue
-        merged.append(segments)
+    merged: list[Dim] = []
+    for dim in dims:
+        one = _as_one(merged[-1], dim) if merged else None
+        if one is None:
+            merged.append(dim)
+        else:
+            merged[-1] = (one,)
     return merged
 
 
-def _parts(
-    row: Offsets, word: int, vector: int, low: int, high: int, *, has_stretches: bool = True
-) -> tuple[tuple[Stretch, ...], tuple[Window, ...]] | None:
-    """What is copied of a row as it lies, and the vectors in which the rest is picked; None if that is too much."""
-    lanes, count = vector // word, len(row)
-    breaks = np.flatnonzero(~((np.diff(row) == word) | ((row[1:] == FILL) & (row[:-1] == FILL)))) + 1
-    ends = [0, *breaks.tolist(), count]
-    runs = [(b, e) for b, e in pairwise(ends) if has_stretches and e - b >= STRETCH_VECTORS * lanes]
-    if len(runs) > MOST_STRETCHES:
+def _as_one(before: Dim, after: Dim) -> Segment | None:
+    """Two dimensions as one segment, if they are that."""
+    if isinstance(before, Listed) or isinstance(after, Listed) or not len(before) == len(after) == 1:
         return None
+    (outer,), (inner,) = before, after
+    if outer.start is None or inner.start is None or outer.step != inner.step * inner.end:
+        return None
+    return Segment(outer.end * inner.end, outer.start + inner.start, inner.step)
+
+
+RowParts = tuple[tuple[Stretch, ...], tuple[Window, ...], Cycle | None]
+
+
+class _RowLayout:
+    """How a row of words is written in vectors of so many bytes, if there is memory of the source from `low` to `high`
+    around it."""
+
+    def __init__(self, row: Offsets, word: int, vector: int, low: int, high: int) -> None:
+        self._row, self._word, self._lanes = row, word, vector // word
+        self._vector, self._low, self._high = vector, low, high
+
+    def without_cycle(self) -> RowParts | None:
+        parts = _parts(self._row, range(0), self._word, self._vector, self._low, self._high)
+        return None if parts is None else (*parts, None)
+
+    def with_cycle(self) -> RowParts | None:
+        """In which whole vectors come again for most of the row; None if it does not go on so, or is one stretch."""
+        for part in range(2, MOST_PART + 1):
+            cycle = self._cycle(part)
+            if cycle is not None:
+                inside = range(cycle.place // self._word, (cycle.place + cycle.size) // self._word)
+                parts = _parts(self._row, inside, self._word, self._vector, self._low, self._high)
+                if parts is not None:
+                    return *parts, cycle
+        return None
+
+    def _cycle(self, part: int) -> Cycle | None:
+        length = math.lcm(part, self._lanes)
+        if length > MOST_WINDOWS * self._lanes:
+            return None
+        begin, end, step = _going_on(self._row, part, self._word)
+        count = (end - begin) // part * part
+        if count < 2 * length:
+            return None
+        while length < CYCLE_WINDOWS * self._lanes and 4 * length <= count:
+            length *= 2
+        last = (count - length) // part * step
+        first = self._row[begin : begin + length]
+        parts = _parts(first, range(0), self._word, self._vector, self._low, self._high - last, most_stretches=0)
+        sizes = (length * self._word, part * self._word, step, begin * self._word, count * self._word)
+        return None if parts is None else Cycle(*sizes, parts[1])
+
+
+def _going_on(row: Offsets, part: int, word: int) -> tuple[int, int, int]:
+    """The places around the middle of a row between which each word lies a step behind the one `part` before it, and
+    that step; none where nothing lies so, or simply side by side."""
+    later, earlier = row[part:], row[:-part]
+    middle = len(earlier) // 2
+    known = np.flatnonzero(earlier[middle : middle + part] != FILL)
+    first = middle + int(known[0]) if len(known) else 0
+    step = int(later[first] - earlier[first]) if len(known) else 0
+    if step <= 0:
+        return 0, 0, 0
+    others = np.flatnonzero(np.where(earlier == FILL, later != FILL, later - earlier != step))
+    after = int(np.searchsorted(others, middle))
+    begin = int(others[after - 1]) + 1 if after else 0
+    end = (int(others[after]) if after < len(others) else len(earlier)) + part
+    is_plain = bool((np.diff(row[begin : begin + part + 1]) == word).all())
+    return (0, 0, 0) if is_plain else (begin, end, step)
+
+
+def _parts(
+    row: Offsets, without: range, word: int, vector: int, low: int, high: int, *, most_stretches: int = MOST_STRETCHES
+) -> tuple[tuple[Stretch, ...], tuple[Window, ...]] | None:
+    """What is copied of a row as it lies, and the vectors in which the rest is picked, but that `without` which nothing
+    is missing; None if that is too much."""
+    lanes, count = vector // word, len(row)
     is_left = np.ones(count, bool)
+    is_left[without.start : without.stop] = False
+    is_even = (np.diff(row) == word) | ((row[1:] == FILL) & (row[:-1] == FILL))
+    breaks = np.flatnonzero(~is_even | (np.diff(is_left))) + 1
+    ends = [0, *breaks.tolist(), count]
+    runs = [(b, e) for b, e in pairwise(ends) if is_left[b] and e - b >= STRETCH_VECTORS * lanes]
+    if not most_stretches:
+        runs = []
+    if len(runs) > most_stretches:
+        return None
     for begin, end in runs:
         is_left[begin:end] = False
     is_picked = np.zeros(count, bool)
@@ -385,8 +454,8 @@ class _RowEmitter(Record):
         k, plan = self.k, self.plan
         to = k.gep(k.gep(self.result.pointer, self.result.displacement), number, plan.row_bytes)
         own, conditions = k.gep(self.source.pointer, self.source.displacement + plan.start), []
-        for segments, position in zip(plan.dims, self._positions(number, known), strict=True):
-            offset, is_filled = _led_to(k, segments, position)
+        for dim, position in zip(plan.dims, self._positions(number, known), strict=True):
+            offset, is_filled = _led_to(k, dim, position)
             own = k.gep(own, offset)
             conditions += is_filled
         if conditions:
@@ -407,26 +476,25 @@ class _RowEmitter(Record):
 
     def _made(self, own: Value, to: Value) -> None:
         k, cycle = self.k, self.plan.cycle
-        if cycle is None:
-            self._picked(own, to)
-        else:
-            with k.loop(0, self.plan.row_bytes, cycle.bytes) as loop:
-                at = k.smin(loop.index, self.plan.row_bytes - cycle.bytes)
+        if cycle is not None:
+            with k.loop(0, cycle.size, cycle.bytes) as loop:
+                at = k.smin(loop.index, cycle.size - cycle.bytes)
                 source = k.mul(k.udiv(at, cycle.part), cycle.source_part)
-                self._picked(k.gep(own, source), k.gep(to, at))
-
-    def _picked(self, own: Value, to: Value) -> None:
-        k, vector = self.k, self.plan.vector
-        for window in self.plan.windows:
-            loaded = [k.load(k.gep(own, at), vector, 1, self.source.alias) for at in window.loads]
-            vectors = loaded if self.filled is None else [*loaded, self.filled]
-            k.store(k.gep(to, window.place), picked(k, vectors, window.picks), 1, self.result.alias)
+                self._picked(cycle.windows, k.gep(own, source), k.gep(k.gep(to, cycle.place), at))
+        self._picked(self.plan.windows, own, to)
         for stretch in self.plan.stretches:
             goal = k.gep(to, stretch.place)
             if stretch.source is None:
                 self._fill(goal, stretch.size)
             else:
                 self._copy(k.gep(own, stretch.source), goal, stretch.size)
+
+    def _picked(self, windows: Sequence[Window], own: Value, to: Value) -> None:
+        k, vector = self.k, self.plan.vector
+        for window in windows:
+            loaded = [k.load(k.gep(own, at), vector, 1, self.source.alias) for at in window.loads]
+            vectors = loaded if self.filled is None else [*loaded, self.filled]
+            k.store(k.gep(to, window.place), picked(k, vectors, window.picks), 1, self.result.alias)
 
     def _copy(self, own: Value, to: Value, size: int) -> None:
         """Copies some vectors at a time, of which the last ones overlap those before."""
@@ -444,15 +512,18 @@ class _RowEmitter(Record):
             k.store(k.gep(to, at), self.filled, 1, self.result.alias)
 
 
-def _led_to(k: KernelBuilder, segments: Sequence[Segment], position: Value) -> tuple[Value, list[Value]]:
+def _led_to(k: KernelBuilder, dim: Dim, position: Value) -> tuple[Value, list[Value]]:
     """Where a position in a dimension leads, and whether it is filled, if it may be."""
+    if isinstance(dim, Listed):
+        offset = k.load(k.gep(k.table(I64, dim.offsets), position, I64.bytes), I64)
+        return offset, [k.compare("eq", offset, FILL)] if FILL in dim.offsets else []
     offset, is_filled = k.const(I64, 0), None
-    for number, segment in enumerate(reversed(segments)):
+    for number, segment in enumerate(reversed(dim)):
         is_here = k.compare("lt", position, segment.end)
         if segment.start is not None:
             own = k.add(k.mul(position, segment.step), segment.start)
             offset = own if not number else k.select(is_here, own, offset)
-        if any(each.start is None for each in segments):
+        if any(each.start is None for each in dim):
             own_filled = k.const(is_here.type, segment.start is None)
             is_filled = own_filled if is_filled is None else k.select(is_here, own_filled, is_filled)
     return offset, [] if is_filled is None else [is_filled]
