@@ -415,6 +415,19 @@ def test_where_columns_begin_does_not_change_a_bit(name: str, m: int, target: st
         assert len(results) == 1
 
 
+@pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64", "c64", "s32", "bf16"]))
+@pytest.mark.parametrize("m", [1, 5])
+def test_how_many_columns_there_are_does_not_change_a_bit(name: str, m: int, target: str) -> None:
+    """Each is summed up in the same order, however many are read side by side."""
+    k, most = 75, 35
+    a, b = random_array(name, (m, k), 24), random_array(name, (most, k), 25).T
+    whole = multiply(name, a, b, np.empty((m, most), RESULTS[name]), target=target)
+    assert_product(name, whole, a, b)
+    for n in range(1, most):
+        product = multiply(name, a, b[:, :n], np.empty((m, n), RESULTS[name]), target=target)
+        assert product.tobytes() == np.ascontiguousarray(whole[:, :n]).tobytes()
+
+
 @pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64", "c64", "s32"]))
 def test_strips_that_other_tiles_pack_do_not_change_a_bit(name: str, target: str) -> None:
     """Rows of B a power of two apart, under blocks of many tiles; several strips and an edge, several chunks or one."""

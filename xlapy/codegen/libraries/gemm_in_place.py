@@ -24,10 +24,10 @@ from xlapy.codegen.libraries.gemm_problem import (
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_small import GemmSmall
 from xlapy.codegen.libraries.gemm_vector import (
-    DOT_COLUMNS,
     FAR,
     FARTHEST,
     NEAR,
+    dot_columns,
     dot_heights,
     dots_name,
     emit_dots,
@@ -389,8 +389,10 @@ class GemmInPlace(GemmSmall):
 
     def dots(self) -> None:
         """A range of groups of `DOTS_COLUMNS` columns."""
-        for rows in dot_heights(self._kind, self._shape):
-            emit_dots(self._module, self._target, self._kind, self._shape, rows)
+        heights = dot_heights(self._kind, self._shape)
+        few, many = (dot_columns(self._kind, self._shape, rows) for rows in (heights[-1], 1))
+        for rows, columns in sorted({(1, many), *((rows, few) for rows in heights)}):
+            emit_dots(self._module, self._target, self._kind, self._shape, rows, columns)
         with self._function("dots", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             n, groups = problem["n"], problem["column_blocks"]
@@ -398,9 +400,10 @@ class GemmInPlace(GemmSmall):
                 batch = k.sdiv(item.index, groups)
                 first = k.mul(k.sub(item.index, k.mul(batch, groups)), DOTS_COLUMNS)
                 last = k.smin(k.add(first, DOTS_COLUMNS), n)
-                with k.loop(first, last, DOT_COLUMNS) as column:
-                    columns = k.smin(k.sub(last, column.index), DOT_COLUMNS)
-                    self._dot_columns(k, problem, batch, column.index, columns)
+                step = k.select(k.compare("eq", problem["m"], 1), k.const(I64, many), few)
+                with k.loop(first, last, step) as column:
+                    left = k.smin(k.sub(last, column.index), step)
+                    self._dot_columns(k, problem, batch, column.index, left)
                 reals = [k.mul(count, self._kind.parts) for count in (first, k.sub(last, first))]
                 c = k.gep(problem["c"], k.mul(batch, problem["c_batch"]))
                 sums = k.gep(c, k.mul(first, problem["c_column"]))
@@ -408,7 +411,7 @@ class GemmInPlace(GemmSmall):
                 k.call(f"{self._prefix}_finish", [problem.place, sums, problem["c_row"], *place_of_c])
 
     def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: Value) -> None:
-        """The products of all rows of A with `columns` columns of B, up to `DOT_COLUMNS`."""
+        """The products of all rows of A with `columns` columns of B, up to as many as `dot_columns` says."""
         m, a_row, c_row = problem["m"], problem["a_row"], problem["c_row"]
         a = k.gep(problem["a"], k.mul(batch, problem["a_batch"]))
         b_column, c_column = problem["b_column"], problem["c_column"]
@@ -420,7 +423,16 @@ class GemmInPlace(GemmSmall):
             rows = k.smin(k.sub(m, row.index), heights[-1])
             a_here, c_here = k.gep(a, k.mul(row.index, a_row)), k.gep(c, k.mul(row.index, c_row))
             arguments = [depth, a_here, a_row, b, b_column, c_here, c_row, c_column, accumulate, rows, columns]
-            self._call_fitting(k, rows, {height: dots_name(self._kind, height) for height in heights}, arguments)
+            few, many = (dot_columns(self._kind, self._shape, height) for height in (heights[-1], 1))
+            names = {height: dots_name(self._kind, height, few) for height in heights}
+            if few == many:
+                self._call_fitting(k, rows, names, arguments)
+            else:
+                k.if_else(
+                    k.compare("eq", m, 1),
+                    lambda: k.call(dots_name(self._kind, 1, many), arguments),
+                    lambda: self._call_fitting(k, rows, names, arguments),
+                )
 
     def _run_dots_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
         def suited(few: str, along: str, other_along: str) -> Value:
