@@ -355,6 +355,44 @@ def test_approximate_topk_is_exact() -> None:
         stablehlo.parse(APPROXIMATE.format(dimension=5))
 
 
+APPROXIMATE_LEAST = """
+func.func private @first(%a: tensor<{type}>, %b: tensor<{type}>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {{
+  %0 = stablehlo.compare {direction}, %a, %b, {kind} : (tensor<{type}>, tensor<{type}>) -> tensor<i1>
+  return %0 : tensor<i1>
+}}
+func.func @main(%x: tensor<4x60x{type}>, %none: tensor<{type}>) -> (tensor<4x5x{type}>, tensor<4x5xi32>) {{
+  %i = stablehlo.iota dim = {positions} : tensor<4x60xi32>
+  %c = stablehlo.constant dense<-1> : tensor<i32>
+  %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %none, %c) {{
+    called_computations = [@first], mhlo.backend_config = {{reduction_dim = -1 : i64, top_k = 5 : i64}}
+  }} : (tensor<4x60x{type}>, tensor<4x60xi32>, tensor<{type}>, tensor<i32>) -> (tensor<4x5x{type}>, tensor<4x5xi32>)
+  return %0#0, %0#1 : tensor<4x5x{type}>, tensor<4x5xi32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("type", "kind", "dtype"),
+    [("f32", "FLOAT", np.float32), ("i16", "SIGNED", np.int16), ("ui8", "UNSIGNED", np.uint8)],
+)
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+def test_approximate_topk_puts_only_the_best_in_order(type: str, kind: str, dtype: type, direction: str) -> None:
+    text = APPROXIMATE_LEAST.format(type=type, kind=kind, direction=direction, positions=1)
+    assert "topk" in stablehlo.parse(text).to_text()
+    x = np.random.default_rng(3).integers(0, 40, (4, 60)).astype(dtype)
+    order = np.argsort(x if direction == "LT" else -x.astype(np.int32), axis=-1, kind="stable")[:, :5]
+    values, positions = run(text, x, dtype(0))
+    np.testing.assert_array_equal(positions, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
+
+
+def test_what_topk_does_not_find_is_sorted() -> None:
+    """Other numbers beside the elements than their positions, or another order."""
+    formats = [("f32", "FLOAT", "GT", 0), ("f32", "FLOAT", "GE", 1)]
+    for type, kind, direction, positions in formats:
+        text = APPROXIMATE_LEAST.format(type=type, kind=kind, direction=direction, positions=positions)
+        assert "topk" not in stablehlo.parse(text).to_text()
+
+
 def test_lapack_takes_any_layout() -> None:
     """Without layouts, matrices lie row by row, and the result is the same."""
     text = call(

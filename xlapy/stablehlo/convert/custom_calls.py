@@ -18,13 +18,14 @@ from xlapy.hlo.attributes import (
     SliceDimension,
     Transpose,
 )
-from xlapy.hlo.element_types import F32, F64, S32, U32, U64
+from xlapy.hlo.element_types import F32, F64, FLOAT, INTEGER, S32, U32, U64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.regions import binary_region
 from xlapy.hlo.rotations import MOST_ROWS
 from xlapy.hlo.shape import Layout, Shape, shape_of_results
+from xlapy.hlo.sort_plan import recognise
 from xlapy.hlo.specialize import DYNAMIC
 from xlapy.hlo.text.backend_config import quoted
 from xlapy.stablehlo.attributes import attribute_text
@@ -368,7 +369,8 @@ def topk(body: Body, operation: Operation, operands: Sequence[Instruction], conf
 def approximate_topk(
     body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
 ) -> Instruction:
-    """The first of each row by the called comparison: exactly those, which is better than was asked for.
+    """The first of each row by the called comparison: exactly those, which is better than was asked for. Where these
+    are the largest or smallest elements with their positions, only they are put in order, and -0 is less than 0.
 
     The operands are arrays of keys and values, then what absent elements would be."""
     if len(operands) % 2:
@@ -378,13 +380,41 @@ def approximate_topk(
     rank = arrays[0].shape.rank if arrays else 0
     if not isinstance(dimension, int) or not -rank <= dimension < rank:
         raise ParseError(f"ApproxTopK: `reduction_dim` is {dimension}, for arrays of {rank} dimensions")
+    dimension %= rank
     called = _called_computations(body, operation)
-    ordered = body.add("sort", *arrays, called=called, dimension=dimension % rank, is_stable=True)
+    largest = _takes_largest(arrays, called[0], dimension)
+    if largest is not None and all(len(stated.dims) == rank for stated in operation.result_types):
+        return body.pack(_best(body, arrays[0], dimension, operation.result_types[0].dims[dimension], largest))
+    ordered = body.add("sort", *arrays, called=called, dimension=dimension, is_stable=True)
     parts = []
     for index, stated in enumerate(operation.result_types):
         part = ordered if len(arrays) == 1 else body.add("get-tuple-element", ordered, index=index)
         parts.append(_leading(body, part, stated.dims))
     return body.pack(parts)
+
+
+def _takes_largest(arrays: Sequence[Instruction], comparator: Computation, dimension: int) -> bool | None:
+    """Whether what a comparator puts first are the largest elements of the first array, or the smallest, beside their
+    positions in the second one; None if it is neither, or sizes are not known."""
+    if len(arrays) != 2 or not all(array.shape.is_static for array in arrays):
+        return None
+    keys, positions = arrays
+    are_positions = positions.opcode == "iota" and positions.attributes["dimension"] == dimension
+    if not are_positions or positions.shape.type is not S32 or keys.shape.type not in INTEGER | FLOAT:
+        return None
+    key = recognise(comparator)
+    return key.descending if key is not None and key.operand == 0 and not key.merges_nans else None
+
+
+def _best(body: Body, array: Instruction, dimension: int, count: int, largest: bool) -> list[Instruction]:
+    """The `count` largest or smallest elements along a dimension, best first, and their positions."""
+    exchanged = [*range(array.shape.rank)]
+    exchanged[dimension], exchanged[-1] = exchanged[-1], exchanged[dimension]
+    is_last = dimension == array.shape.rank - 1
+    rows = array if is_last else body.add("transpose", array, permutation=(*exchanged,))
+    found = body.add("topk", rows, k=count, largest=largest)
+    parts = [body.add("get-tuple-element", found, index=index) for index in range(2)]
+    return parts if is_last else [body.add("transpose", part, permutation=(*exchanged,)) for part in parts]
 
 
 def _leading(body: Body, array: Instruction, sizes: Sequence[int]) -> Instruction:
