@@ -211,6 +211,41 @@ def test_scans_across_rows_go_by_strips(dims: tuple[int, ...], is_reversed: bool
     run_both(build, arguments)
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize(("dims", "dim"), [((100_003,), 0), ((2, 20_000), 1), ((20_000, 3), 0), ((5_000, 600), 0)])
+def test_errors_of_long_scanned_sums_do_not_add_up(dims: tuple[int, ...], dim: int, is_reversed: bool) -> None:
+    numbers = np.random.default_rng(26).uniform(-0.5, 1, dims)
+    for kind, exact in ((np.float32, np.float64), (np.complex64, np.complex128)):
+        values = (numbers * (1 - 2j) if kind == np.complex64 else numbers).astype(kind)
+        builder = XlaBuilder("scan")
+        operand = builder.parameter(0, Shape.of(values))
+        executable = xlapy.compile(builder.build(scanned(operand, ops.Add, 0, dim, is_reversed=is_reversed)))
+        found = executable(values)
+        for threads in (2, 3, 8):
+            np.testing.assert_array_equal(on_threads(executable, threads)(values), found)
+        turned = np.flip(values, dim) if is_reversed else values
+        sums = np.cumsum(turned.astype(exact), axis=dim)
+        error = np.abs((np.flip(found, dim) if is_reversed else found) - sums)
+        assert error.max() < 4e-7 * np.abs(sums).max()
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_long_scanned_sums_of_what_is_not_finite(dim: int) -> None:
+    """Infinities stay, and opposite ones are NaN; negative zeros are one as long as nothing else came."""
+    lines = np.ones((6, 3000), np.float32)
+    lines[0, 500], lines[1, 2999], lines[2, 1700], lines[3, [100, 2000]] = np.inf, -np.inf, np.nan, [np.inf, -np.inf]
+    lines[4], lines[5] = -0.0, np.where(np.arange(3000) % 1500 == 0, np.finfo(np.float32).max, 0)
+    if dim == 0:
+        lines = np.repeat(lines.T, 9, axis=1)
+    for init in (0.0, -0.0):
+        (found,) = run_both(lambda builder, p, init=init: [scanned(p[0], ops.Add, np.float32(init), dim)], [lines])
+        with np.errstate(over="ignore", invalid="ignore"):
+            expected = np.cumsum(np.concatenate([np.full_like(lines.take([0], dim), init), lines], dim), dim)
+        expected = np.delete(expected, 0, dim)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found)[~np.isnan(found)], np.signbit(expected)[~np.isnan(found)])
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_scans_make_what_they_fold_and_what_follows(dim: int, is_reversed: bool) -> None:

@@ -8,6 +8,8 @@ padding holds change nothing, which the kernel finds out at run time: init + ini
 Lanes lie across the rows, where another dimension is the fastest: a strip of such vectors goes from one end to the
 other, so that memory is read by more than a line at a time. Along the fastest dimension a vector is scanned in itself
 in log2(lanes) steps, if the computation is one associative op; any other runs element by element.
+
+Long sums of floats are in two parts (`kernels.split_sums`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -26,6 +29,15 @@ from xlapy.codegen.kernels.folding import only
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.reduce import identity_element
 from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold
+from xlapy.codegen.kernels.split_sums import (
+    STEPS,
+    block,
+    blocks_of,
+    gains_by_splitting,
+    nothing_since,
+    summed_in_parts,
+    taken_over,
+)
 from xlapy.codegen.kernels.strip import stored_past_caches
 from xlapy.codegen.kernels.window_axes import both, carried_loop
 from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, splat, unflatten
@@ -60,6 +72,12 @@ class ScanPlan(Record):
     @property
     def count(self) -> int:
         return self.windows.axes[self.dim].count
+
+    @property
+    def is_split(self) -> bool:
+        """What is carried is in two parts."""
+        steps = self.count // self.windows.lanes if self.is_along_lanes else self.count
+        return gains_by_splitting(sole_operation(self.windows.computation), steps)
 
     @property
     def strips(self) -> int:
@@ -198,15 +216,43 @@ def _scan_elements(
 ) -> None:
     """One element after the other; the lanes are rows."""
 
-    def step(number: Value, running: Sequence[Element]) -> list[Element]:
+    def step(number: Value, most: Sequence[Element], running: Sequence[Element]) -> list[Element]:
         place = k.sub(plan.count - 1, number) if plan.is_reversed else number
         here = {**positions, plan.dim: Coordinate(place)}
-        results = _in_order(plan, fold, running, _load(fold, ix, here), ix.lanes)
-        fold.store(ix, outputs, here, results)
-        return results
+        grown = _in_order(plan, fold, running, _load(fold, ix, here), ix.lanes)
+        fold.store(ix, outputs, here, _whole(fold, most, grown, ix.lanes))
+        return grown
 
     initial = [splat(k, init, ix.lanes) for init in fold.inits]
-    carried_loop(k, k.const(I64, 0), k.const(I64, plan.count), initial, step)
+    _carried(k, 0, plan.count, _halves(k, plan, initial), step)
+
+
+_Halves: TypeAlias = tuple[Sequence[Element], Sequence[Element]]
+"""Most of what was scanned, if that is apart, and the rest, or all."""
+
+
+def _halves(k: KernelBuilder, plan: ScanPlan, initial: Sequence[Element]) -> _Halves:
+    return (initial, [nothing_since(k, one) for one in initial]) if plan.is_split else ([], initial)
+
+
+def _whole(fold: WindowFold, most: Sequence[Element], rest: Sequence[Element], lanes: int) -> Sequence[Element]:
+    return fold.combine(most, rest, lanes) if most else rest
+
+
+def _carried(
+    k: KernelBuilder,
+    begin: int,
+    end: int,
+    halves: _Halves,
+    step: Callable[[Value, Sequence[Element], Sequence[Element]], Sequence[Element]],
+) -> _Halves:
+    """A loop that carries what was scanned; `step` gives what the second half becomes."""
+    most, rest = halves
+    if not most:
+        rest = carried_loop(k, k.const(I64, begin), k.const(I64, end), rest, lambda number, all: step(number, [], all))
+        return most, rest
+    settled, grown = summed_in_parts(k, begin, end, most[0], rest[0], lambda n, one, other: step(n, [one], [other])[0])
+    return [settled], [grown]
 
 
 def _scan_strip(
@@ -224,22 +270,52 @@ def _scan_strip(
         ix, here = _place_of(k, plan, positions, first)
         _scan_elements(k, plan, fold, outputs, ix, here)
         return
-    lanes = plan.windows.lanes
-    running = [_Kept.new(k, part.type.with_lanes(lanes), plan.strip) for part in flatten(fold.inits)]
-    with k.loop(0, plan.strip) as vectors:
-        for kept, part in zip(running, flatten(fold.inits), strict=True):
-            kept.store(k, vectors.index, k.splat(part, lanes))
-    with listening_loop(k, 0, plan.count, weight=plan.strip) as loop:
-        along = k.sub(plan.count - 1, loop.index) if plan.is_reversed else loop.index
+    lanes, width = plan.windows.lanes, k.sub(end, first)
+    inits = [splat(k, init, lanes) for init in fold.inits]
+    most, rest = (_KeptElements.new(k, half, plan.strip) for half in _halves(k, plan, inits))
+
+    def row(number: Value) -> None:
+        along = k.sub(plan.count - 1, number) if plan.is_reversed else number
         with k.loop(first, end) as vectors:
             ix, here = _place_of(k, plan, positions, vectors.index)
             here[plan.dim] = Coordinate(along)
-            number = k.sub(vectors.index, first)
-            before = unflatten([kept.load(k, number) for kept in running], fold.inits)
-            results = _in_order(plan, fold, before, _load(fold, ix, here), lanes)
-            fold.store(ix, outputs, here, results)
-            for kept, part in zip(running, flatten(results), strict=True):
-                kept.store(k, number, part)
+            place = k.sub(vectors.index, first)
+            grown = _in_order(plan, fold, rest.load(k, place), _load(fold, ix, here), lanes)
+            fold.store(ix, outputs, here, _whole(fold, most.load(k, place), grown, lanes))
+            rest.store(k, place, grown)
+
+    if not plan.is_split:
+        with listening_loop(k, 0, plan.count, weight=plan.strip) as rows:
+            row(rows.index)
+        return
+    with listening_loop(k, 0, blocks_of(0, plan.count), weight=plan.strip * STEPS) as blocks:
+        with k.loop(*block(k, blocks.index, 0, plan.count)) as rows:
+            row(rows.index)
+        with k.loop(0, width) as vectors:
+            settled = taken_over(k, most.load(k, vectors.index)[0], rest.load(k, vectors.index)[0])
+            most.store(k, vectors.index, settled[:1])
+            rest.store(k, vectors.index, settled[1:])
+
+
+class _KeptElements(Record):
+    """Vectors of elements in the stack frame."""
+
+    parts: Sequence[_Kept]
+    like: Sequence[Element]
+
+    @classmethod
+    def new(cls, k: KernelBuilder, initial: Sequence[Element], count: int) -> _KeptElements:
+        kept = cls([_Kept.new(k, part.type, count) for part in flatten(initial)], initial)
+        with k.loop(0, count) as vectors:
+            kept.store(k, vectors.index, initial)
+        return kept
+
+    def load(self, k: KernelBuilder, number: Value) -> list[Element]:
+        return unflatten([part.load(k, number) for part in self.parts], self.like)
+
+    def store(self, k: KernelBuilder, number: Value, elements: Sequence[Element]) -> None:
+        for part, value in zip(self.parts, flatten(elements), strict=True):
+            part.store(k, number, value)
 
 
 class _Kept(Record):
@@ -311,28 +387,32 @@ def _scan_vectors(
         start = k.sub(plan.count - ix.lanes, first) if plan.is_reversed else first
         return {**positions, plan.dim: ix.along_lanes(start)}
 
-    def of_vector(number: Value, running: Sequence[Element]) -> list[Element]:
+    def of_vector(number: Value, most: Sequence[Element], running: Sequence[Element]) -> list[Element]:
         """The total so far comes from those before it and the vector: so it does not wait for lanes of the results."""
         here = place(k.mul(number, lanes), vector)
         (element,), (before,) = _load(fold, vector, here), running
         own = _scanned_vector(k, plan, scan, scan.encode(element))
-        fold.store(vector, outputs, here, [scan.decode(scan.combine(before, own, lanes))])
+        done = _whole(fold, most, [scan.combine(before, own, lanes)], lanes)
+        fold.store(vector, outputs, here, [scan.decode(done[0])])
         total = from_parts([k.shuffle(part, None, [end] * lanes) for part in parts_of(own)])
         return [scan.combine(before, total, lanes)]
 
-    def of_element(number: Value, running: Sequence[Element]) -> list[Element]:
+    def of_element(number: Value, most: Sequence[Element], running: Sequence[Element]) -> list[Element]:
         here = place(number, scalar)
-        results = _in_order(plan, fold, running, _load(fold, scalar, here), 1)
-        fold.store(scalar, outputs, here, results)
-        return results
+        grown = _in_order(plan, fold, running, _load(fold, scalar, here), 1)
+        fold.store(scalar, outputs, here, _whole(fold, most, grown, 1))
+        return grown
 
-    running = list(fold.inits)
+    def lane(totals: Sequence[Element]) -> list[Element]:
+        return [scan.decode(from_parts([k.extract(part, end) for part in parts_of(total)])) for total in totals]
+
+    halves = _halves(k, plan, list(fold.inits))
     if whole:
-        initial = [scan.encode(splat(k, init, lanes)) for init in running]
-        totals = carried_loop(k, k.const(I64, 0), k.const(I64, whole), initial, of_vector)
-        running = [scan.decode(from_parts([k.extract(part, end) for part in parts_of(total)])) for total in totals]
+        initial = [scan.encode(splat(k, init, lanes)) for init in fold.inits]
+        most, rest = _carried(k, 0, whole, _halves(k, plan, initial), of_vector)
+        halves = lane(most), lane(rest)
     if whole * lanes < plan.count:
-        carried_loop(k, k.const(I64, whole * lanes), k.const(I64, plan.count), running, of_element)
+        _carried(k, whole * lanes, plan.count, halves, of_element)
 
 
 def _scanned_vector(k: KernelBuilder, plan: ScanPlan, scan: _LaneScan, element: Element) -> Element:
