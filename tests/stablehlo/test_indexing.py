@@ -77,12 +77,21 @@ def counting(x, n):
     )  # fmt: skip
 
 
+def scalars(x, n):
+    one, other = x[0, 0], n[1, 1]
+    return (
+        lax.dynamic_slice(one, (), ()), lax.dynamic_update_slice(one, one * 2, ()), lax.rev(other, ()),
+        lax.pad(one, jnp.float32(0), ()), lax.transpose(other, ()), one.at[()].set(3), other.at[...].add(1),
+    )  # fmt: skip
+
+
 PROGRAMS = [
     (indexing, (MATRIX, INDICES, CUBE)),
     (updates, (MATRIX, INDICES, CUBE)),
     (gradients, (MATRIX, INDICES, CUBE)),
     (order, (MATRIX, NUMBERS)),
     (counting, (MATRIX, NUMBERS)),
+    (scalars, (MATRIX, NUMBERS)),
 ]
 
 
@@ -106,6 +115,13 @@ def test_jax_programs(function, arguments):
     written = stablehlo.parse(stablehlo.to_text(module))
     assert stablehlo.to_text(written) == stablehlo.to_text(module)
     assert_close(xlapy.compile(written, xlapy.CompileOptions(verify=True))(*arguments), expected)
+
+
+def test_dynamic_slices_of_scalars_are_written_as_mlir_reads_them() -> None:
+    lowered = jax.jit(lambda x: lax.dynamic_slice(x, (), ())).lower(np.float32(1))
+    written = stablehlo.to_text(stablehlo.parse(lowered.as_text()), pretty=True)
+    operation = ", , sizes = [] : (tensor<f32>) -> tensor<f32>"
+    assert operation in lowered.as_text() and operation in written
 
 
 def main(operation: str, arguments: str, result: str) -> str:

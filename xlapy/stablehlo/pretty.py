@@ -54,6 +54,9 @@ _OWN_RESULT = frozenset({"stablehlo.complex", "stablehlo.tuple"})
 _ALL_RESULTS = frozenset({"stablehlo.optimization_barrier", "stablehlo.while"})
 """The types that these state are those of the operands and of the results alike."""
 
+_LISTS_BEFORE_CLAUSES = frozenset({"stablehlo.dynamic_slice"})
+"""Of the last operands of these MLIR writes the comma behind them even where there are none: `%x, , sizes = []`."""
+
 _STRUCTURE = ("builtin.", "func.", "module")
 """Dialects of which all operations have forms of their own, so that what is in the plain one is misspelt."""
 
@@ -74,6 +77,8 @@ def plain_form(parser: Parser, operation: Operation) -> None:
         if texts[parser.index] != ",":
             break
         parser.index += 1
+        if operation.name in _LISTS_BEFORE_CLAUSES and texts[parser.index] == ",":
+            parser.index += 1
     if parenthesized:
         parser.expect(")")
     if texts[parser.index] != ":":

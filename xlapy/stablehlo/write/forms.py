@@ -232,6 +232,14 @@ def _top_k(line: Line) -> str:
     return f"{line.name}({line.operands[0]}, k = {bare(line.take('k'))}){_arrow_types(line)}"
 
 
+def _dynamic_slice(line: Line) -> str:
+    """With the comma behind the start indices, which MLIR wants of scalars, too: these have none."""
+    operand, *starts = line.operands
+    sizes = bare(line.take("slice_sizes"))
+    head = f"{line.name} {operand}, {', '.join(starts)}, sizes = {sizes}"
+    return f"{head}{dictionary(line.attributes)}{function_types(line)}"
+
+
 _SIGNATURE_ONLY = ("convert", "bitcast_convert", "reshape", "dynamic_update_slice", "dynamic_pad", "dynamic_reshape")
 
 _FORMS: dict[str, Form] = {
@@ -250,7 +258,7 @@ _FORMS: dict[str, Form] = {
     "stablehlo.dot_general": _dot_general,
     "stablehlo.dynamic_broadcast_in_dim": _plain(broadcast_dimensions="dims"),
     "stablehlo.dynamic_iota": _plain(iota_dimension="dim"),
-    "stablehlo.dynamic_slice": _plain(slice_sizes="sizes"),
+    "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.fft": _plain(fft_type="type", fft_length="length"),
     "stablehlo.get_dimension_size": _plain(dimension="dim"),
     "stablehlo.get_tuple_element": _get_tuple_element,
