@@ -7,7 +7,10 @@ import pytest
 
 import xlapy
 from xlapy import ops
+from xlapy.codegen.ir import I16, PTR, KernelBuilder, Module
+from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.narrow_floats import NARROW_FLOATS
+from xlapy.codegen.target import Target, reference_target
 from xlapy.hlo.element_types import F32, element_type_named
 
 
@@ -113,3 +116,28 @@ def computed(operation: str, *arrays: np.ndarray) -> np.ndarray:
     b = xlapy.XlaBuilder(operation)
     operands = [ops.Parameter(b, i, xlapy.Shape.array(array.dtype, array.shape)) for i, array in enumerate(arrays)]
     return np.asarray(xlapy.compile(b.build(getattr(ops, operation)(*operands)))(*arrays))
+
+
+def bf16_copy(target: Target, lanes: int) -> str:
+    """Assembly of a function that widens so many lanes, adds one and packs them again."""
+    module, bf16 = Module.of(target), NARROW_FLOATS["bf16"]
+    assert bf16.encode is not None
+    with KernelBuilder(module, "copy", [("p", PTR)], None, attributes=target.function_attributes) as k:
+        pointer = k.parameters["p"]
+        wide = k.add(bf16.widen(k, k.load(pointer, I16.with_lanes(lanes))), 1.0)
+        k.store(pointer, bf16.encode(k, wide))
+    return emit_assembly(module.text(), target)
+
+
+@pytest.mark.parametrize("lanes", [32, 64, 128])
+def test_halves_are_packed_from_two_registers_at_a_time(lanes: int) -> None:
+    """A permutation makes a register of them, and a conversion widens half of one, however many there are."""
+    text = bf16_copy(reference_target("avx512"), lanes)
+    assert text.count("\tvpermt2w\t") + text.count("\tvpermi2w\t") == lanes // 32
+    assert text.count("\tvpmovzxwd\t") == lanes // 16
+    assert "vpmovdw" not in text
+
+
+def test_lanes_that_do_not_fill_registers_are_packed() -> None:
+    assert "vpmovzxwd" in bf16_copy(reference_target("avx512"), 24)
+    assert "vpermt2w" not in bf16_copy(reference_target("avx2"), 64)

@@ -485,10 +485,7 @@ class Arithmetic(Conversions):
             bits = self.const(mask, -1) if kept is None else self.bitcast(self.shuffle(kept, None, lanes), mask)
             operands = ", ".join(f"{value.type.text} {value.text}" for value in (a, b, zero, bits))
             parts.append(self._pure(type, f"call {type.text} @{symbol}({operands}, i32 4)", a, b, bits))
-        while len(parts) > 1:
-            joined = range(2 * parts[0].type.lanes)
-            parts = [self.shuffle(a, b, joined) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+        return self.side_by_side(parts)
 
     def copysign(self, magnitude: Operand, sign: Operand) -> Value:
         magnitude, sign = self._pair(magnitude, sign)

@@ -150,6 +150,13 @@ class Conversions(Emitter):
         text = f"shufflevector {a.type.text} {a.text}, {a.type.text} {other}, <{len(lanes)} x i32> <{mask}>"
         return self._pure(type, text, *((a,) if b is None else (a, b)))
 
+    def side_by_side(self, parts: Sequence[Value]) -> Value:
+        """The lanes of all parts, of which there are as many as a power of two, of one type."""
+        while len(parts) > 1:
+            joined = range(2 * parts[0].type.lanes)
+            parts = [self.shuffle(a, b, joined) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
     def sum_of_lanes(self, value: Value) -> Value:
         """Of integers."""
         if value.type.lanes == 1:

@@ -43,19 +43,12 @@ def _float(k: KernelBuilder, bits: Value) -> Value:
 _LEAST_PERMUTED = 16
 """Lanes that fill a long register, as f32."""
 
-
-def _permutes(k: KernelBuilder, lanes: int) -> bool:
-    """Whether halves of lanes had better be moved by permutations, of which one does what a conversion between widths
-    and a shift do."""
-    return k.module.has_permute and lanes >= _LEAST_PERMUTED
+_PACKED = 32
+"""Lanes that fill a long register, as halves."""
 
 
 def _widen_bf16(k: KernelBuilder, raw: Value) -> Value:
-    lanes = raw.type.lanes
-    if _permutes(k, lanes):
-        zeros_and_halves = [place for lane in range(lanes) for place in (lane, lanes + lane)]
-        return k.bitcast(k.shuffle(k.const(raw.type, 0), raw, zeros_and_halves), F32.with_lanes(lanes))
-    return _float(k, k.shl(k.zext(raw, I32.with_lanes(lanes)), 16))
+    return _float(k, k.shl(k.zext(raw, I32.with_lanes(raw.type.lanes)), 16))
 
 
 def _nearest_bf16(k: KernelBuilder, bits: Value) -> Value:
@@ -74,10 +67,15 @@ def _narrow_bf16(k: KernelBuilder, value: Value) -> Value:
 
 
 def _upper_halves(k: KernelBuilder, bits: Value) -> Value:
+    """Permutations take them from two registers at a time, for which a shift of each, a conversion and a join take
+    seven. One permutation for all of several registers comes out the same, and takes LLVM half as long again."""
     lanes = bits.type.lanes
-    if _permutes(k, lanes):
-        return k.shuffle(k.bitcast(bits, I16.with_lanes(2 * lanes)), None, range(1, 2 * lanes, 2))
-    return k.trunc(k.lshr(bits, 16), I16.with_lanes(bits.type.lanes))
+    if not k.module.has_permute or lanes < _LEAST_PERMUTED:
+        return k.trunc(k.lshr(bits, 16), I16.with_lanes(lanes))
+    halves = k.bitcast(bits, I16.with_lanes(2 * lanes))
+    packed = _PACKED if lanes % _PACKED == 0 and lanes.bit_count() == 1 else lanes
+    pairs = [k.shuffle(halves, None, range(2 * first, 2 * (first + packed))) for first in range(0, lanes, packed)]
+    return k.side_by_side([k.shuffle(pair, None, range(1, 2 * packed, 2)) for pair in pairs])
 
 
 def _encode_bf16(k: KernelBuilder, value: Value) -> Value:
