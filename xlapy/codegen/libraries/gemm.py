@@ -48,11 +48,11 @@ from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
 from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes, side_of
-from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient, suit_plane_gradient
+from xlapy.codegen.libraries.gemm_plane_costs import suit_plane_gradient, suit_plane_regions
+from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
-from xlapy.codegen.libraries.gemm_unit_regions import suit_plane_regions
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
 from xlapy.hlo.matrix_products import LEVELS

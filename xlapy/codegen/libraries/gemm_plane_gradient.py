@@ -18,7 +18,6 @@ Sums are turned round as they are added up.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
 from xlapy.codegen.ir import F32, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
@@ -31,15 +30,9 @@ from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_STEPS
 from xlapy.codegen.libraries.gemm_unit import PLANE_BYTES, configure_unit, emit_unit_pairs, release_unit
 from xlapy.codegen.libraries.gemm_unit_regions import (
     FEATURES_OF_LINE,
-    TIME_OF_ELEMENT,
-    TIME_OF_MULTIPLICATIONS,
     GemmUnitRegions,
     UnitRegionEmitter,
     divided,
-    pitch_of_positions,
-    pixels_of,
-    time_of_multiply_adds,
-    whole_tiles,
 )
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.codegen.register_transpose import transposed
@@ -53,44 +46,20 @@ _PIXELS_OF_TILE = 2 * _LANES
 _REGION_PART = 2
 """Of the second-level cache, for what a unit copies of the array."""
 
-_MOST_SUMS = 1 << 22
+MOST_SUMS = 1 << 22
 """Of all pieces together: added up, they come from memory."""
 
-_FEW_IMAGES = 4
+FEW_IMAGES = 4
 """Fewer are cut into pieces of several lines each, of at least as many positions as other pieces have (`gemm_pieces`),
 others into pieces of whole images."""
 
-_LEAST_PIECES = 2
+LEAST_PIECES = 2
 
 _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines", I64), ("pixels", I64)]
 _COPY += [("region", PTR)]
 _PAIR = [("pixels", I64), ("features", I64), ("region", PTR), ("pairs", PTR)]
 _TURN = [("b", PTR), ("b_step", I64), ("rows", I64), ("positions", I64), ("pixels", I64), ("columns", I64)]
 _TURN += [("strip", I64), ("packed", PTR)]
-
-
-_TIME_OF_SUMS = {"unit": 0.15, "piece": 0.2, "result": 0.3}
-"""In nanoseconds, of each element: for it to come and go in a unit, and to be added up and turned round (Sapphire
-Rapids, windows of 3 by 3 and 5 by 5, 32 to 512 features)."""
-
-
-def suit_plane_gradient(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
-    """Whether the gradient of a kernel takes less time in planes, all tiles whole."""
-    is_gradient = windows["is_gradient"] and windows["follows_rows"] and sizes["batches"] == 1
-    if not is_gradient or windows["row_count3"] % FEATURES_OF_LINE:
-        return False
-    m, n, depth = (sizes[name] for name in "mnk")
-    images, rows = windows["step_count0"] * windows["step_count1"], windows["step_count2"]
-    most = images if images >= _FEW_IMAGES else depth // LEAST_STEPS
-    pieces = max(min(_MOST_SUMS // (m * n), MOST_PIECES, most), _LEAST_PIECES)
-    pitch = pitch_of_positions(windows, row="step", place="row")
-    units = max(images, pieces)
-    steps = units * whole_tiles(rows * images * pitch // units)
-    elements = pixels_of(windows) * windows["row_count3"] + depth * n
-    sums = units * _TIME_OF_SUMS["unit"] + pieces * _TIME_OF_SUMS["piece"] + _TIME_OF_SUMS["result"]
-    planes = steps * m * whole_tiles(n) * TIME_OF_MULTIPLICATIONS["planes"]
-    planes += elements * TIME_OF_ELEMENT + m * n * sums
-    return planes < time_of_multiply_adds(sizes)
 
 
 class _Room(Record):
@@ -140,10 +109,10 @@ class GemmPlaneGradient(GemmUnitRegions):
         rows, images = number("row_count2"), k.mul(number("row_count0"), number("row_count1"))
         pixel_bytes = k.add(self._bytes_of_pairs(k, problem), geometry.pixel_bytes)
         self._cut_rows(k, problem, pixel_bytes, self._target.l2_bytes // _REGION_PART, rows)
-        are_few = k.compare("lt", images, _FEW_IMAGES)
-        most = k.smin(k.sdiv(k.const(I64, _MOST_SUMS), k.mul(problem["m"], problem["n"])), MOST_PIECES)
+        are_few = k.compare("lt", images, FEW_IMAGES)
+        most = k.smin(k.sdiv(k.const(I64, MOST_SUMS), k.mul(problem["m"], problem["n"])), MOST_PIECES)
         most = k.smin(most, k.select(are_few, k.sdiv(problem["k"], LEAST_STEPS), most))
-        pieces = k.smax(most, _LEAST_PIECES)
+        pieces = k.smax(most, LEAST_PIECES)
         whole_images = k.mul(ceil_div(k, images, pieces), rows)
         problem["piece_lines"] = k.select(are_few, ceil_div(k, k.mul(images, rows), pieces), whole_images)
 

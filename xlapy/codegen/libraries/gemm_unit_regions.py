@@ -26,8 +26,6 @@ around the array.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Mapping
 
 from xlapy.codegen.ir import F32, I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
@@ -38,11 +36,10 @@ from xlapy.codegen.libraries.gemm_planes import pairs_of_planes
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div, round_up
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import Geometry, Region
-from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS
+from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_STEPS
 from xlapy.codegen.libraries.gemm_unit import PLACE, configure_unit, emit_unit_places, release_unit
 from xlapy.codegen.libraries.gemm_windows import Spot, Windows
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
-from xlapy.hlo.matrix_products import SPACES
 from xlapy_runtime.records import Record
 
 FEATURES_OF_LINE = UNIT_ROW_BYTES // BF16_BYTES
@@ -63,55 +60,6 @@ _PART_BETWEEN_ROWS = 5
 
 _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines", I64), ("pixels", I64)]
 _COPY += [("region", PTR)]
-
-
-TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 150}
-TIME_OF_ELEMENT = 0.4
-_TIME_OF_KERNEL = 0.9
-"""In nanoseconds: of each multiplication; of each element of the array, to be looked at and split; and of the kernel
-(Sapphire Rapids, windows of 1 by 1 to 5 by 5, 32 to 512 features: what is said to take less time takes 0.55 to
-0.95)."""
-
-
-def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
-    """Whether a convolution takes less time in planes, all tiles whole."""
-    is_regular = windows["is_regular"] and not windows["follows_rows"] and not windows["has_few"]
-    if not is_regular:
-        return False
-    features = windows["step_count3"]
-    lines = -(-features // FEATURES_OF_LINE)
-    m, n, depth = (sizes[name] for name in "mnk")
-    rows, positions = windows["row_count2"], windows["row_count3"]
-    whole = m // (rows * positions) * whole_tiles(rows * pitch_of_positions(windows, row="row", place="step"))
-    elements = pixels_of(windows) * features * TIME_OF_ELEMENT + depth * n * _TIME_OF_KERNEL
-    whole_depth = depth // features * lines * FEATURES_OF_LINE
-    planes = whole * whole_tiles(n) * whole_depth * TIME_OF_MULTIPLICATIONS["planes"] + elements
-    return planes < time_of_multiply_adds(sizes)
-
-
-def time_of_multiply_adds(sizes: Mapping[str, int]) -> float:
-    """In nanoseconds, of the same by the processor: its vectors are whole, too."""
-    m, n, depth = (sizes[name] for name in "mnk")
-    return m * -(-n // _LANES) * _LANES * depth * TIME_OF_MULTIPLICATIONS["plain"]
-
-
-def pitch_of_positions(windows: Mapping[str, int], row: str, place: str) -> int:
-    """From one row of positions to the next, those between them included; `row` and `place` are whose digits say where
-    these are."""
-    reach = abs(windows.get(f"{place}_move2_2", 0)) * (windows[f"{place}_count2"] - 1)
-    return windows[f"{row}_count3"] + reach // max(windows.get(f"{row}_move2_3", 0), 1)
-
-
-def pixels_of(windows: Mapping[str, int]) -> int:
-    """Of the array, all images together."""
-    images = windows["row_count0"] if windows["is_regular"] else windows["step_count0"]
-    return images * math.prod(windows[f"size{space}"] for space in range(SPACES))
-
-
-def whole_tiles(count: int) -> int:
-    """Rows or columns of whole tiles."""
-    side = 2 * UNIT_ROWS
-    return -(-count // side) * side
 
 
 class _Runs(Record):

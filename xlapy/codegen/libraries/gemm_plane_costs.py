@@ -1,0 +1,83 @@
+"""Which convolutions of f32, and which gradients of kernels, take less time in planes (`gemm_unit_regions`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from xlapy.codegen.libraries.gemm_pieces import LEAST_STEPS, MOST_PIECES
+from xlapy.codegen.libraries.gemm_plane_gradient import FEW_IMAGES, LEAST_PIECES, MOST_SUMS
+from xlapy.codegen.libraries.gemm_types import UNIT_ROWS, UNIT_STEPS
+from xlapy.codegen.libraries.gemm_unit_regions import FEATURES_OF_LINE
+from xlapy.hlo.matrix_products import SPACES
+
+_TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 150}
+_TIME_OF_ELEMENT = 0.4
+_TIME_OF_KERNEL = 0.9
+"""In nanoseconds: of each multiplication; of each element of the array, to be looked at and split; and of the kernel
+(Sapphire Rapids, windows of 1 by 1 to 5 by 5, 32 to 512 features: what is said to take less time takes 0.55 to
+0.95)."""
+
+_TIME_OF_SUMS = {"unit": 0.15, "piece": 0.2, "result": 0.3}
+"""In nanoseconds, of each element: for it to come and go in a unit, and to be added up and turned round (Sapphire
+Rapids, windows of 3 by 3 and 5 by 5, 32 to 512 features)."""
+
+
+def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
+    """Whether a convolution takes less time in planes, all tiles whole."""
+    is_regular = windows["is_regular"] and not windows["follows_rows"] and not windows["has_few"]
+    if not is_regular:
+        return False
+    features = windows["step_count3"]
+    lines = -(-features // FEATURES_OF_LINE)
+    m, n, depth = (sizes[name] for name in "mnk")
+    rows, positions = windows["row_count2"], windows["row_count3"]
+    whole = m // (rows * positions) * _whole_tiles(rows * _pitch_of_positions(windows, row="row", place="step"))
+    elements = _pixels_of(windows) * features * _TIME_OF_ELEMENT + depth * n * _TIME_OF_KERNEL
+    whole_depth = depth // features * lines * FEATURES_OF_LINE
+    planes = whole * _whole_tiles(n) * whole_depth * _TIME_OF_MULTIPLICATIONS["planes"] + elements
+    return planes < _time_of_multiply_adds(sizes)
+
+
+def suit_plane_gradient(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
+    """Whether the gradient of a kernel takes less time in planes, all tiles whole."""
+    is_gradient = windows["is_gradient"] and windows["follows_rows"] and sizes["batches"] == 1
+    if not is_gradient or windows["row_count3"] % FEATURES_OF_LINE:
+        return False
+    m, n, depth = (sizes[name] for name in "mnk")
+    images, rows = windows["step_count0"] * windows["step_count1"], windows["step_count2"]
+    most = images if images >= FEW_IMAGES else depth // LEAST_STEPS
+    pieces = max(min(MOST_SUMS // (m * n), MOST_PIECES, most), LEAST_PIECES)
+    pitch = _pitch_of_positions(windows, row="step", place="row")
+    units = max(images, pieces)
+    steps = units * _whole_tiles(rows * images * pitch // units)
+    elements = _pixels_of(windows) * windows["row_count3"] + depth * n
+    sums = units * _TIME_OF_SUMS["unit"] + pieces * _TIME_OF_SUMS["piece"] + _TIME_OF_SUMS["result"]
+    planes = steps * m * _whole_tiles(n) * _TIME_OF_MULTIPLICATIONS["planes"]
+    planes += elements * _TIME_OF_ELEMENT + m * n * sums
+    return planes < _time_of_multiply_adds(sizes)
+
+
+def _time_of_multiply_adds(sizes: Mapping[str, int]) -> float:
+    """In nanoseconds, of the same by the processor: its vectors are whole, too."""
+    m, n, depth = (sizes[name] for name in "mnk")
+    return m * -(-n // UNIT_STEPS) * UNIT_STEPS * depth * _TIME_OF_MULTIPLICATIONS["plain"]
+
+
+def _pitch_of_positions(windows: Mapping[str, int], row: str, place: str) -> int:
+    """From one row of positions to the next, those between them included; `row` and `place` are whose digits say where
+    these are."""
+    reach = abs(windows.get(f"{place}_move2_2", 0)) * (windows[f"{place}_count2"] - 1)
+    return windows[f"{row}_count3"] + reach // max(windows.get(f"{row}_move2_3", 0), 1)
+
+
+def _pixels_of(windows: Mapping[str, int]) -> int:
+    """Of the array, all images together."""
+    images = windows["row_count0"] if windows["is_regular"] else windows["step_count0"]
+    return images * math.prod(windows[f"size{space}"] for space in range(SPACES))
+
+
+def _whole_tiles(count: int) -> int:
+    """Rows or columns of whole tiles."""
+    side = 2 * UNIT_ROWS
+    return -(-count // side) * side
