@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import gemm
 from xlapy.codegen.libraries.gemm_types import UNIT_TYPES, unit_name
 from xlapy.codegen.target import Target, host_target, reference_target
@@ -300,6 +301,14 @@ def rounded(sums: Array, type: str) -> Array:
 def unit_target() -> Target:
     without = reference_target("avx512")
     return dataclasses.replace(without, features=f"{without.features},+amx-bf16,+amx-int8,+amx-tile")
+
+
+@pytest.mark.parametrize("name", UNIT_TYPES)
+def test_all_libraries_of_the_unit_are_made_for_it(name: str) -> None:
+    kind, target = UNIT_TYPES[name], unit_target()
+    assembly = emit_assembly(gemm.emit_windows(kind, target).text(), target)
+    assert kind.unit in assembly
+    assert "tilezero" in assembly
 
 
 def kind_of(images: int, side: int, features: int, results: int, **changed: str) -> str:
