@@ -141,3 +141,19 @@ def test_halves_are_packed_from_two_registers_at_a_time(lanes: int) -> None:
 def test_lanes_that_do_not_fill_registers_are_packed() -> None:
     assert "vpmovzxwd" in bf16_copy(reference_target("avx512"), 24)
     assert "vpermt2w" not in bf16_copy(reference_target("avx2"), 64)
+
+
+@pytest.mark.parametrize("name", sorted({*NARROW_FLOATS} - {"f8e8m0fnu"}))
+def test_0_is_added_to_what_is_rounded(name: str) -> None:
+    """Where the product is -0, the sum is 0; all else is the product. (By 2^-1, for subnormal numbers are halved.)"""
+    codes, element_type = all_codes(name), element_type_named(name)
+    b = xlapy.XlaBuilder("with zero")
+    x, y = (ops.Parameter(b, i, xlapy.Shape.array(element_type, (codes.size,))) for i in range(2))
+    product = ops.Mul(x, y)
+    executable = xlapy.compile(b.build(ops.Tuple(b, [product, ops.Add(product, ops.Constant(b, codes.dtype.type(0)))])))
+    halves = np.full(codes.size, 0.5, codes.dtype)
+    found, total = executable(codes, halves)
+    with np.errstate(all="ignore"):
+        expected = (codes.astype(np.float32) * np.float32(0.5)).astype(codes.dtype)
+        assert same(found, expected).all()
+        assert same(total, expected.astype(np.float32) + np.float32(0)).all()

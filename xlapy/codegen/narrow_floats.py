@@ -137,16 +137,20 @@ _FORMATS = {
 
 
 def _widener(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
-    """Puts exponent and mantissa in their f32 places and scales by a power of two, which is right for subnormals
-    too."""
+    """Puts exponent and mantissa in their f32 places, and adds what the bias differs by. A subnormal number gets the
+    least exponent, and loses the 1 that this puts in front of its mantissa: to scale all numbers by a power of two
+    would take fewer operations, but processors need a hundred cycles for one that is subnormal as f32, too."""
     shift = 23 - form.mantissa
-    scale = 2.0 ** (127 - form.bias)
+    least = 128 - form.bias  # the exponent of the smallest normal number, as f32 has it
 
     def widen(k: KernelBuilder, raw: Value) -> Value:
         bits = k.zext(raw, I32.with_lanes(raw.type.lanes))
         code = k.and_(bits, form.sign - 1)
-        magnitude = _scaled(k, _float(k, k.shl(code, shift)), scale)
-        value = k.or_(_bits(k, magnitude), k.shl(k.and_(bits, form.sign), 31 - form.exponent - form.mantissa))
+        placed = k.shl(code, shift)
+        normal = k.add(placed, (least - 1) << 23)
+        subnormal = k.sub(_float(k, k.add(placed, least << 23)), 2.0 ** (1 - form.bias))
+        magnitude = k.select(k.compare("lt", code, 1 << form.mantissa), _bits(k, subnormal), normal)
+        value = k.or_(magnitude, k.shl(k.and_(bits, form.sign), 31 - form.exponent - form.mantissa))
         if form.nan_is_negative_zero:
             return _float(k, k.select(k.compare("eq", bits, form.nan), _NEGATIVE_NAN, value))
         if form.has_infinity:
@@ -160,13 +164,6 @@ def _widener(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
         return _float(k, value)
 
     return widen
-
-
-def _scaled(k: KernelBuilder, value: Value, scale: float) -> Value:
-    """`value * scale` where the scale may be beyond f32: in two steps. Subnormal operands need gradual underflow."""
-    if scale >= 2.0**127:
-        return k.mul(k.mul(value, 2.0**64), scale / 2.0**64)
-    return k.mul(value, scale)
 
 
 def _narrower(form: _Format) -> Callable[[KernelBuilder, Value], Value]:

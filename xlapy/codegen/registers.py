@@ -24,7 +24,7 @@ import numpy as np
 
 from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_types import QUIET_NAN_BITS
-from xlapy.codegen.narrow_floats import NARROW_FLOATS
+from xlapy.codegen.narrow_floats import NARROW_FLOATS, has_negative_zero, sign_bit
 from xlapy.hlo.element_types import ElementType, real_part_type
 
 
@@ -117,6 +117,22 @@ def is_rounded(k: KernelBuilder, value: Value, element_type: ElementType) -> boo
     return (value.text, element_type.name) in k.rounded
 
 
+def with_zero_added(k: KernelBuilder, value: Value, sum: Value, element_type: ElementType) -> Value:
+    """The `sum` of 0 and a value of a narrow type, which is one of the type: the value, or 0 for -0."""
+    name, noted = element_type.name, k.bits.get(value.text)
+    if noted and noted[0] == name:
+        bits = noted[1]
+        plain = k.select(k.compare("eq", bits, sign_bit(name)), 0, bits) if has_negative_zero(name) else bits
+        _note_bits(k, sum, name, plain)
+    return note_rounded(k, sum, element_type)
+
+
+def is_positive_zero(element: Element) -> bool:
+    """Whether it is a constant 0, and not -0."""
+    constant = None if isinstance(element, Pair) else element.constant
+    return constant == 0 and not np.signbit(constant)
+
+
 def wrap_narrow_integer(k: KernelBuilder, value: Value, element_type: ElementType) -> Value:
     """The integer wrapped to a width below 8 bits; wider types wrap by themselves."""
     if not element_type.is_integer or element_type.bits >= 8:
@@ -143,7 +159,12 @@ def rounded(
     if element_type.is_narrow_float:
         form = NARROW_FLOATS[element_type.name]
         quick = (form.round_smooth if smooth else form.round_result) if of_its_type else None
-        return note_rounded(k, (quick or form.round)(k, element), element_type)
+        if quick is not None:
+            return note_rounded(k, quick(k, element), element_type)
+        bits = form.narrow(k, element)
+        value = form.widen(k, bits)
+        _note_bits(k, value, element_type.name, bits)
+        return note_rounded(k, value, element_type)
     return wrap_narrow_integer(k, element, element_type)
 
 

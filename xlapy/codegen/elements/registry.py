@@ -11,11 +11,23 @@ operand's value, or its negation ...).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 from xlapy.codegen.elements.ranges import is_exactly_scaled, note_range
-from xlapy.codegen.ir import IRType, KernelBuilder
-from xlapy.codegen.registers import Element, Pair, is_rounded, lanes_of, note_rounded, register_type, rounded, splat
+from xlapy.codegen.ir import IRType, KernelBuilder, Value
+from xlapy.codegen.registers import (
+    Element,
+    Pair,
+    is_positive_zero,
+    is_rounded,
+    lanes_of,
+    note_rounded,
+    register_type,
+    rounded,
+    splat,
+    with_zero_added,
+)
 from xlapy.hlo.element_types import BF16, F16, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS
@@ -106,6 +118,10 @@ def _rounded_as_it_must(
         return _as_rounded_as(k, result, instruction, operands)
     if not isinstance(result, Pair) and is_exactly_scaled(k, instruction, spread):
         return note_rounded(k, result, type)
+    if instruction.opcode == "add" and type.is_narrow_float and isinstance(result, Value):
+        for number, other in permutations(spread):
+            if is_positive_zero(number) and not isinstance(other, Pair) and is_rounded(k, other, type):
+                return with_zero_added(k, other, result, type)
     smooth = instruction.opcode in SMOOTH
     return rounded(k, result, type, of_its_type=_takes_its_type(instruction), smooth=smooth)
 
