@@ -23,6 +23,7 @@ from xlapy.codegen.math.common import (
     scale,
     scale_low,
     split_exponent,
+    squared,
     vanishing,
 )
 from xlapy.codegen.math.logarithm import with_specials
@@ -87,14 +88,14 @@ def log(k: KernelBuilder, x: Value) -> Value:
 def tanh(k: KernelBuilder, x: Value) -> Value:
     """x P(x^2) / Q(x^2)"""
     x = clamp(k, x, -_TANH_LIMIT, _TANH_LIMIT)
-    z = k.mul(x, x)
+    z = squared(k, x)
     return k.div(k.mul(x, horner(k, z, BRIEF_TANH_ABOVE)), horner(k, z, BRIEF_TANH_BELOW))
 
 
 def erf(k: KernelBuilder, x: Value) -> Value:
     """x P(x^2)"""
     x = clamp(k, x, -_ERF_LIMIT, _ERF_LIMIT)
-    return k.mul(x, horner(k, k.mul(x, x), BRIEF_ERF))
+    return k.mul(x, horner(k, squared(k, x), BRIEF_ERF))
 
 
 def erfc(k: KernelBuilder, x: Value) -> Value:
@@ -102,5 +103,5 @@ def erfc(k: KernelBuilder, x: Value) -> Value:
     magnitude = at_most(k, k.fabs(x), _ERFC_LIMIT)
     q = k.div(1.0, k.add(magnitude, _ERFC_OFFSET))
     t = k.muladd(q, -2 * _ERFC_OFFSET, k.const(x.type, 1.0))
-    tail = _times_exp_of_low(k, k.neg(k.mul(magnitude, magnitude)), k.mul(q, horner(k, t, BRIEF_ERFCX)))
+    tail = _times_exp_of_low(k, k.neg(squared(k, magnitude)), k.mul(q, horner(k, t, BRIEF_ERFCX)))
     return k.select(k.compare("lt", x, 0.0), k.sub(2.0, tail), tail)

@@ -43,6 +43,9 @@ def format_of(type: IRType) -> Format:
 Table = Mapping[str, Sequence[float]] | Sequence[float]
 """Coefficients of a polynomial, constant first; for one type, or for several by their names."""
 
+LEAST_SQUARE = {"f32": 2.0**-50, "f64": 2.0**-200}
+"""What changes no square that matters, and is far from being subnormal, even if it is squared itself."""
+
 LONG_POLYNOMIAL = 10
 """Coefficients that are a longer chain, each operation waiting for the one before, than vectors side by side hide."""
 
@@ -65,6 +68,12 @@ def two_chains(k: KernelBuilder, x: Value, square: Value, table: Table) -> Value
     if len(coefficients) < LONG_POLYNOMIAL:
         return horner(k, x, coefficients)
     return k.muladd(horner(k, square, coefficients[1::2]), x, horner(k, square, coefficients[::2]))
+
+
+def squared(k: KernelBuilder, x: Value) -> Value:
+    """x^2, or with fma about the least that it may be: for terms beside which 1, or what they are multiplied with, is
+    all that counts if x is tiny. Processors spend a hundred cycles or more on a product that is subnormal."""
+    return k.fma(x, x, k.const(x.type, LEAST_SQUARE[x.type.kind])) if k.has_fma else k.mul(x, x)
 
 
 def clamp(k: KernelBuilder, x: Value, low: float, high: float) -> Value:

@@ -10,6 +10,7 @@ from xlapy.codegen.math.coefficients import EXP, LN2, LN2_ROUNDED
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
+    at_least,
     at_most,
     clamp,
     format_of,
@@ -17,6 +18,7 @@ from xlapy.codegen.math.common import (
     nearest_power,
     quick_two_sum,
     scale,
+    squared,
     two_chains,
     two_product,
     with_sign_of,
@@ -37,6 +39,10 @@ from xlapy.codegen.math.special_coefficients import (
 _ERF_LIMIT = {"f32": 3.9375, "f64": 5.9375}
 # Beyond these erfc vanishes.
 _ERFC_LIMIT = {"f32": 10.125, "f64": 28.0}
+# Up to here erfc is 1 to the last bit in f32, and squares of what is squared are no subnormals.
+_ERFC_START = 2.0**-30
+# Up to here x^2 is nothing beside 1, and what the square loses is no subnormal.
+_ERF_INV_START = {"f32": 2.0**-30, "f64": 2.0**-60}
 # The polynomial for e^(x^2) erfc(x) in f32 is one of 1 - 3 / (x + 1.5), and gives a multiple of 1 / (x + 1.5).
 _ERFC_OFFSET = 1.5
 # Powers of two that are scaled by this are normal numbers for all results of erfc.
@@ -53,15 +59,14 @@ def erf(k: KernelBuilder, x: Value) -> Value:
     So a small result is as accurate as Q, which is -|x| + |x| P(|x|)."""
     kind = x.type.kind
     magnitude = at_most(k, k.fabs(x), _ERF_LIMIT[kind])
-    square = k.mul(magnitude, magnitude)
+    square = squared(k, magnitude)
     exponent = k.muladd(magnitude, two_chains(k, magnitude, square, LOG_ERFC), k.neg(magnitude))
     n, power = nearest_power(k, exponent, 1 / math.log(2), 0)
     # With fma one part will do: what it lacks counts n times, but e^Q, of which that is a share, is 2^n.
     r = exponent
     for part in (LN2_ROUNDED,) if k.has_fma else LN2[kind]:
         r = k.muladd(n, -part, r)
-    square = k.mul(r, r)
-    p = k.muladd(square, two_chains(k, r, square, EXP), r)
+    p = k.muladd(r, k.mul(r, two_chains(k, r, squared(k, r), EXP)), r)
     return with_sign_of(k, k.muladd(k.neg(power), p, k.sub(1.0, power)), x)
 
 
@@ -72,7 +77,7 @@ def erfc(k: KernelBuilder, x: Value) -> Value:
 
 def _erfc_single(k: KernelBuilder, x: Value) -> Value:
     """e^(-x^2) P(1 - 3 q) q with q = 1 / (|x| + 3/2), or 2 less that for negative x."""
-    magnitude = at_most(k, k.fabs(x), _ERFC_LIMIT["f32"])
+    magnitude = clamp(k, k.fabs(x), _ERFC_START, _ERFC_LIMIT["f32"])
     total = k.add(magnitude, _ERFC_OFFSET)
     q = k.div(1.0, total)
     t = k.muladd(q, -2 * _ERFC_OFFSET, k.const(x.type, 1.0))
@@ -85,7 +90,9 @@ def _erfc_single(k: KernelBuilder, x: Value) -> Value:
     # 0 + tail or 2 - tail, and one rounding of subnormal results.
     bits = k.to_integer_bits(x)
     two_or_zero = k.bitcast(k.and_(k.ashr(bits, x.type.bits - 1), float_to_bits(2.0, x.type.bits)), x.type)
-    return k.muladd(tail, with_sign_of(k, k.const(x.type, 2.0**-_ERFC_EXPONENT), x), two_or_zero)
+    power = with_sign_of(k, k.const(x.type, 2.0**-_ERFC_EXPONENT), x)
+    vanishes = k.compare("ge", magnitude, _ERFC_LIMIT["f32"])
+    return k.muladd(tail, k.select(vanishes, 0.0, power), two_or_zero)
 
 
 def _tail_fused(k: KernelBuilder, t: Value, p: Value, q: Value) -> Value:
@@ -134,12 +141,13 @@ def _erfc_double(k: KernelBuilder, x: Value) -> Value:
     """e^(-x^2) times a polynomial of (|x| - 4) / (|x| + 4) over 1 + 2 |x|, or 1 - erf(x) for small x.
 
     The square is kept as a sum of two, because its rounding error matters as much as its value."""
-    near = k.sub(1.0, k.muladd(x, horner(k, k.mul(x, x), ERF), x))
+    near = k.sub(1.0, k.muladd(x, horner(k, squared(k, x), ERF), x))
     magnitude = clamp(k, k.fabs(x), 0.5, _ERFC_LIMIT["f64"])
     t = k.div(k.sub(magnitude, 4.0), k.add(magnitude, 4.0))
     scaled = k.div(horner(k, t, ERFCX), k.muladd(magnitude, 2.0, k.const(x.type, 1.0)))
     square, square_low = two_product(k, magnitude, magnitude)
     part = reduced_exp(k, k.neg(square), k.neg(square_low))
+    scaled = k.select(k.compare("ge", magnitude, _ERFC_LIMIT["f64"]), 0.0, scaled)
     tail = scale(k, k.muladd(scaled, part.p, scaled), part.n)
     far = k.select(k.compare("lt", x, 0.0), k.sub(2.0, tail), tail)
     return k.select(k.compare("lt", k.fabs(x), 0.5), near, far)
@@ -147,7 +155,9 @@ def _erfc_double(k: KernelBuilder, x: Value) -> Value:
 
 def erf_inv(k: KernelBuilder, x: Value) -> Value:
     """x P(w) with w = -log(1 - x^2), or x P(sqrt(w)) where w is large."""
-    square, square_low = two_product(k, x, x)
+    magnitude = k.fabs(x)
+    reached = at_least(k, magnitude, _ERF_INV_START[x.type.kind])
+    square, square_low = two_product(k, reached, reached)
     total, error = quick_two_sum(k, 1.0, k.neg(square))
     w = k.neg(log_of_sum(k, *quick_two_sum(k, total, k.sub(error, square_low))))
     root = k.sqrt(w)
@@ -159,6 +169,5 @@ def erf_inv(k: KernelBuilder, x: Value) -> Value:
     if x.type.kind == "f64":
         far = horner(k, k.sub(root, 5.0625), ERF_INV_FAR["f64"])
         result = k.select(k.compare("gt", root, _ERF_INV_FAR_START), far, result)
-    magnitude = k.fabs(x)
     end = k.select(k.compare("eq", magnitude, 1.0), k.copysign(k.const(x.type, INFINITY), x), NAN)
     return k.select(k.compare("lt", magnitude, 1.0), k.mul(x, result), end)

@@ -27,6 +27,7 @@ from xlapy.codegen.math.common import (
     scale,
     scale_low,
     scale_one_plus,
+    squared,
     two_chains,
     vanishing,
 )
@@ -54,8 +55,8 @@ def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced
 
 
 def _less_one(k: KernelBuilder, r: Value) -> Value:
-    """e^r - 1 for |r| up to ln 2 / 2"""
-    square = k.mul(r, r)
+    """e^r - 1 for |r| up to ln 2 / 2, as something to add to 1."""
+    square = squared(k, r)
     return k.muladd(square, two_chains(k, r, square, EXP), r)
 
 
@@ -139,7 +140,7 @@ def _exp_of_rest_of_pair(k: KernelBuilder, x: Value, low: Value, n: Value) -> Va
     r, low = k.muladd(n, -high_ln2, x), k.muladd(n, -low_ln2, low)
     whole = k.add(r, low)
     high, error = quick_two_sum(k, 1.0, r)
-    square = k.mul(whole, whole)
+    square = squared(k, whole)
     rest = k.muladd(square, two_chains(k, whole, square, EXP), low)
     return k.add(high, k.add(error, rest))
 
@@ -159,7 +160,7 @@ def expm1(k: KernelBuilder, x: Value) -> Value:
     # Half of the power of two, because 2^n itself may be beyond the largest float.
     n, half = nearest_power(k, reached, 1 / math.log(2), -1)
     r = _rest(k, reached, None, n)
-    square = k.mul(r, r)
+    square = squared(k, r)
     bent = k.mul(square, two_chains(k, r, square, EXP))
     # The sum that may cancel comes first, and is exact where it does.
     result = k.muladd(bent, half, k.muladd(r, half, k.sub(half, 0.5)))

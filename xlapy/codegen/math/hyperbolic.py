@@ -9,12 +9,14 @@ from xlapy.codegen.math.coefficients import LN2, LN2_ROUNDED, LOG, SINH, TANH
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
+    at_least,
     at_most,
     clamp,
     horner,
     nearest_power,
     quick_two_sum,
     scale,
+    squared,
     two_sum,
     with_sign_of,
 )
@@ -29,6 +31,8 @@ _TANH_LIMIT = {"f32": 10.0, "f64": 20.0}
 _SINH_LIMIT = {"f32": 90.0, "f64": 711.0}
 # From here on x^2 + 1 is x^2, and squares would soon overflow.
 _LARGE = {"f32": 2.0**30, "f64": 2.0**60}
+# Below these asinh is its argument, to the last bit.
+_ASINH_START = {"f32": 2.0**-13, "f64": 2.0**-28}
 # atanh is a polynomial up to here, where the one for logarithms ends.
 _SMALL_ATANH = 0.17
 
@@ -48,8 +52,8 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     r = reached
     for part in (LN2_ROUNDED,) if k.has_fma else LN2[x.type.kind]:
         r = k.muladd(n, -part / 2, r)
-    square = k.mul(r, r)
-    t = k.muladd(k.mul(r, square), horner(k, square, TANH), r)
+    square = squared(k, r)
+    t = k.muladd(r, k.mul(square, horner(k, square, TANH)), r)
     divisor = k.muladd(k.sub(half_power, 0.5), t, k.add(half_power, 0.5))
     return with_sign_of(k, k.div(k.add(k.sub(divisor, 1.0), t), divisor), x)
 
@@ -64,8 +68,8 @@ def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
 
 def sinh(k: KernelBuilder, x: Value) -> Value:
     """x + x^3 P(x^2) up to 1, else (e^x - e^-x) / 2."""
-    z = k.mul(x, x)
-    near = k.muladd(k.mul(x, z), horner(k, z, SINH), x)
+    z = squared(k, x)
+    near = k.muladd(x, k.mul(z, horner(k, z, SINH)), x)
     high, low = _half_exp(k, x)
     far = k.copysign(k.add(high, k.sub(low, k.div(0.25, high))), x)
     return k.select(k.compare("lt", k.fabs(x), 1.0), near, far)
@@ -91,10 +95,11 @@ def asinh(k: KernelBuilder, x: Value) -> Value:
     """log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) with the sign of x; log(2 |x|) for large x."""
     magnitude = k.fabs(x)
     large = k.compare("gt", magnitude, _LARGE[x.type.kind])
-    square = k.mul(magnitude, magnitude)
+    reached = at_least(k, magnitude, _ASINH_START[x.type.kind])
+    square = k.mul(reached, reached)
     rest = k.div(square, k.add(k.sqrt(k.add(square, 1.0)), 1.0))
-    result = _log1p_of_two(k, large, magnitude, magnitude, rest)
-    return k.copysign(result, x)
+    result = k.copysign(_log1p_of_two(k, large, reached, reached, rest), x)
+    return k.select(k.compare("lt", magnitude, _ASINH_START[x.type.kind]), x, result)
 
 
 def acosh(k: KernelBuilder, x: Value) -> Value:
@@ -109,9 +114,10 @@ def acosh(k: KernelBuilder, x: Value) -> Value:
 def atanh(k: KernelBuilder, x: Value) -> Value:
     """Half the logarithm of (1 + x) / (1 - x), which for small x is a polynomial."""
     magnitude = k.fabs(x)
-    z = k.mul(x, x)
-    near = k.muladd(k.mul(k.mul(x, z), 0.5), horner(k, z, LOG), x)
-    quotient = k.div(k.mul(magnitude, 2.0), k.sub(1.0, magnitude))
+    z = squared(k, x)
+    near = k.muladd(x, k.mul(k.mul(z, 0.5), horner(k, z, LOG)), x)
+    not_small = at_least(k, magnitude, _SMALL_ATANH)
+    quotient = k.div(k.mul(not_small, 2.0), k.sub(1.0, not_small))
     far = k.copysign(k.mul(log1p_of_any(k, quotient), 0.5), x)
     far = k.select(k.compare("gt", magnitude, 1.0), NAN, far)
     return k.select(k.compare("lt", magnitude, _SMALL_ATANH), near, far)

@@ -9,7 +9,7 @@ import math
 
 from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
 from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN, SINE, TAN_SINGLE
-from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit, two_chains, two_product
+from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit, squared, two_chains, two_product
 from xlapy.codegen.math.rare import RareFunction
 from xlapy.codegen.math.trigonometric_reduction import (
     ANGLE_LIMITS,
@@ -21,6 +21,8 @@ from xlapy.codegen.math.trigonometric_reduction import (
     reduce_to_odd_quarters,
 )
 
+# Below these the tangent is the angle, to the last bit.
+_TAN_START = {"f32": 2.0**-13, "f64": 2.0**-28}
 # Beyond this the square root is small enough for its rounding error not to matter.
 _FOLD = 0.7
 
@@ -72,14 +74,16 @@ def _sine_by_half_turns(k: KernelBuilder, x: Value, quarter_turns: int) -> Value
     the odd n, is that of r, or of -r with the cosine for the odd ones.
 
     It is r + r t with t = z c + z^2 Q(z) and z = r^2. Of what is added, 0.57 at most, only z and t are rounded as much
-    as that matters: by less than what makes 1 the next number above. For a zero, t is a positive one, as the last term
-    is, so that the sum has the sign of r."""
+    as that matters: by less than what makes 1 the next number above. Negative zeros get their sign back; r is tiny for
+    tiny angles only, of which the cosine has none."""
     r, turns = (reduce_to_odd_quarters if quarter_turns else reduce_to_half_turns)(k, x)
-    z = k.mul(r, r)
+    z = k.mul(r, r) if quarter_turns else squared(k, r)
     first, *others = SINE[x.type.kind]
     t = k.fma(z, first, k.mul(k.mul(z, z), horner(k, z, others)))
-    value = k.fma(r, t, r)
-    return k.bitcast(k.xor(k.to_integer_bits(value), k.shl(turns, x.type.bits - 1)), x.type)
+    bits = k.to_integer_bits(k.fma(r, t, r))
+    if not quarter_turns:
+        bits = k.or_(bits, k.and_(k.to_integer_bits(r), -1 << (x.type.bits - 1)))
+    return k.bitcast(k.xor(bits, k.shl(turns, x.type.bits - 1)), x.type)
 
 
 def _sine_by_quadrant(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
@@ -120,8 +124,11 @@ def cos(k: KernelBuilder, x: Value) -> Value:
 
 def tan(k: KernelBuilder, x: Value) -> Value:
     """The tangent."""
-    quotient = _double_tan(k, x) if x.type.kind == "f64" else _single_tan(k, x)
-    return k.select(k.compare("eq", x, 0.0), x, quotient)
+    start = _TAN_START[x.type.kind]
+    tiny = k.compare("lt", k.fabs(x), start)
+    angle = k.select(tiny, start, x)
+    quotient = _double_tan(k, angle) if x.type.kind == "f64" else _single_tan(k, angle)
+    return k.select(tiny, x, quotient)
 
 
 def _single_tan(k: KernelBuilder, x: Value) -> Value:
@@ -184,8 +191,8 @@ def _half_pi(k: KernelBuilder, x: Value) -> Pair:
 
 def _atan_of_fraction(k: KernelBuilder, t: Value) -> Value:
     """atan(t) for t between 0 and 1."""
-    z = k.mul(t, t)
-    return k.muladd(k.mul(t, z), horner(k, z, ATAN), t)
+    z = squared(k, t)
+    return k.muladd(t, k.mul(z, horner(k, z, ATAN)), t)
 
 
 def atan(k: KernelBuilder, x: Value) -> Value:
@@ -198,10 +205,10 @@ def atan(k: KernelBuilder, x: Value) -> Value:
     return k.copysign(k.select(steep, turned, angle), x)
 
 
-def _asin_correction(k: KernelBuilder, t: Value) -> Value:
-    """asin(t) - t for t up to 0.7."""
-    z = k.mul(t, t)
-    return k.mul(k.mul(t, z), two_chains(k, z, k.mul(z, z), ASIN))
+def _asin_excess(k: KernelBuilder, t: Value) -> Value:
+    """asin(t) / t - 1 for t up to 0.7."""
+    z = squared(k, t)
+    return k.mul(z, two_chains(k, z, k.mul(z, z), ASIN))
 
 
 def _folded(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
@@ -214,8 +221,7 @@ def _folded(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
 def asin(k: KernelBuilder, x: Value) -> Value:
     """The arcsine; pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for |x| above 0.7."""
     outer, t = _folded(k, x)
-    correction = _asin_correction(k, t)
-    inner = k.add(t, correction)
+    inner = k.muladd(t, _asin_excess(k, t), t)
     half_pi_high, half_pi_low = _half_pi(k, x)
     far = k.sub(half_pi_high, k.sub(k.mul(inner, 2.0), half_pi_low))
     return k.select(outer, k.copysign(far, x), inner)
@@ -224,9 +230,9 @@ def asin(k: KernelBuilder, x: Value) -> Value:
 def acos(k: KernelBuilder, x: Value) -> Value:
     """The arccosine."""
     outer, t = _folded(k, x)
-    correction = _asin_correction(k, t)
+    excess = _asin_excess(k, t)
     half_pi_high, half_pi_low = _half_pi(k, x)
-    inner = k.sub(half_pi_high, k.add(t, k.sub(correction, half_pi_low)))
-    twice = k.mul(k.add(t, correction), 2.0)
+    inner = k.sub(half_pi_high, k.add(t, k.muladd(t, excess, k.neg(half_pi_low))))
+    twice = k.mul(k.muladd(t, excess, t), 2.0)
     left = k.sub(k.mul(half_pi_high, 2.0), k.sub(twice, k.mul(half_pi_low, 2.0)))
     return k.select(outer, k.select(k.compare("lt", x, 0.0), left, twice), inner)
