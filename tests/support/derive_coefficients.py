@@ -555,6 +555,8 @@ def write_constants() -> None:
     print("}")
     print(f"LN2_ROUNDED = {float(LN2)!r}")
     print(f"HALF_PI = {tuple(split(mp.pi / 2, 53))}")
+    print("# what these two lack")
+    print(f"HALF_PI_REST = {split(mp.pi / 2, 53, 53)[-1]}")
     print("# pieces of the numbers from this one to twice it, and what each is multiplied with to be close to 1")
     print(f"LOG_LOWEST = {LOG_LOWEST!r}")
     write_tuple("LOG_INVERSES =", [float(inverse) for inverse in log_inverses()])

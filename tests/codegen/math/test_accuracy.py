@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -100,3 +101,26 @@ def test_angles_next_to_every_quarter_turn_that_is_reduced_in_steps(kind: str) -
             for has_fma in FMA:
                 error, where = worst(apply(name, x, has_fma=has_fma), exact, [x])
                 assert error <= 1.5, f"{name} {where}, {has_fma=}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_angles_that_are_reduced_by_products(kind: str) -> None:
+    """The nearest numbers to multiples of a quarter turn, and the ends of the range; in the company of any others."""
+    dtype = np.float32 if kind == "f32" else np.float64
+    random = np.random.default_rng(3)
+    turns = np.unique((2.0 ** random.uniform(19.5, 42, 800)).astype(np.int64))
+    with mp.workprec(160):
+        nearest = np.array([float(int(turn) * mp.pi / 2) for turn in turns])
+    ends = np.array([2.0**20, 2.0**42])
+    x = np.concatenate([nearest, np.nextafter(ends, 0), ends, random.uniform(2.0**20, 2.0**42, 200)]).astype(dtype)
+    x = np.concatenate([x, -x])
+    others = np.where(np.arange(2 * x.size) % 2, np.repeat(x, 2), dtype(1e30))
+    for name in ("sin", "cos", "tan"):
+        exact = exact_values(CASES[name].exact, x)
+        for has_fma in FMA:
+            found = apply(name, x, has_fma=has_fma)
+            error, where = worst(found, exact, [x])
+            assert error <= 2, f"{name} {where}, {has_fma=}"
+            np.testing.assert_array_equal(apply(name, others, has_fma=has_fma)[1::2], found)
+            alone = [apply(name, np.array([angle, *[0.5] * 15], dtype), has_fma=has_fma)[0] for angle in x[::40]]
+            np.testing.assert_array_equal(alone, found[::40])

@@ -347,6 +347,8 @@ PI_BELOW = {
 }
 LN2_ROUNDED = 0.6931471805599453
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
+# what these two lack
+HALF_PI_REST = -1.4973849048591698e-33
 # pieces of the numbers from this one to twice it, and what each is multiplied with to be close to 1
 LOG_LOWEST = 0.703125
 LOG_INVERSES = (

@@ -3,23 +3,35 @@
     x = q pi/2 + r
 
 Up to 2^20 the product q pi/2 is subtracted in pieces that are exact; f32 does that in its own type up to 2^11, and
-beyond in f64. Still larger angles go to a scalar function that multiplies the significand by the binary digits of 2/pi
-that matter, as integers (Payne and Hanek). What large angles need runs only if some lane has one, and is in a library.
+beyond in f64. With fma the product and its rounding error do, up to 2^42. Still larger angles go to a scalar function
+that multiplies the significand by the binary digits of 2/pi that matter, as integers (Payne and Hanek). What large
+angles need runs only if some lane has one, and is in a library.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, PI_BELOW, TWO_OVER_PI_WORDS
+from xlapy.codegen.math.coefficients import (
+    HALF_PI,
+    HALF_PI_FUSED,
+    HALF_PI_PARTS,
+    HALF_PI_REST,
+    PI_BELOW,
+    TWO_OVER_PI_WORDS,
+)
 from xlapy.codegen.math.common import format_of, quick_two_sum, round_to_integer, two_product, two_sum
 from xlapy.codegen.math.rare import RareFunction
 
 # |x| up to here has fewer than 2^20 quarter turns.
 _QUICK_LIMIT = 2.0**20
+# |x| up to here is so many quarter turns that the quadrant of a rounded quotient is right but for angles which are, to
+# 0.001, as near to the next one.
+_PRODUCT_LIMIT = 2.0**42
 # |x| up to here has fewer than 2^11 quarter turns, which is what f32 can take off without losing anything.
 _SINGLE_LIMIT = 2.0**11
 ANGLE_LIMITS = {"f32": _SINGLE_LIMIT, "f64": _QUICK_LIMIT}
@@ -45,12 +57,23 @@ def reduce_angle(k: KernelBuilder, x: Value) -> Reduced:
 
 def _reduced_where_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
     """`quick`, but the right ones for angles for which it is not."""
+    large = _is_finite_from(k, x, _QUICK_LIMIT)
+
+    def by_products() -> Reduced:
+        products = _reduce_by_products(k, x)
+        merged = Reduced(*(k.select(large, *pair) for pair in zip(products, quick, strict=True)))
+        return _where_any(k, _is_finite_from(k, x, _PRODUCT_LIMIT), lambda: _reduce_large(k, x, merged), merged)
+
+    return _where_any(k, large, by_products if k.has_fma else lambda: _reduce_large(k, x, quick), quick)
+
+
+def _is_finite_from(k: KernelBuilder, x: Value, limit: float) -> Value:
     magnitude = k.fabs(x)
-    large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
-    merged = k.if_else(
-        k.any_lane(large, bits=x.type.bits), lambda: _reduce_large(k, x, quick), lambda: quick, likely=False
-    )
-    return Reduced(*merged)
+    return k.and_(k.compare("ge", magnitude, limit), k.compare("lt", magnitude, math.inf))
+
+
+def _where_any(k: KernelBuilder, lanes: Value, then: Callable[[], Reduced], otherwise: Reduced) -> Reduced:
+    return Reduced(*k.if_else(k.any_lane(lanes, bits=otherwise.high.type.bits), then, lambda: otherwise, likely=False))
 
 
 def reduce_single(k: KernelBuilder, x: Value) -> Reduced:
@@ -74,6 +97,16 @@ def _reduce_fused(k: KernelBuilder, x: Value) -> Reduced:
     high = k.fma(turns, -second, rough)
     error = k.fma(turns, -second, k.sub(rough, high))
     return Reduced(high, k.fma(turns, -third, error), quadrant)
+
+
+def _reduce_by_products(k: KernelBuilder, x: Value) -> Reduced:
+    """For an f64 up to `_PRODUCT_LIMIT`, with fma: x less the first product is exact, a multiple of 2^-52 and below 1.
+    The second product is one of two numbers, and the third, which is below 2^-65, rounded."""
+    turns, quadrant = round_to_integer(k, k.mul(x, 2 / math.pi))
+    product, lost = two_product(k, turns, HALF_PI[1])
+    high, error = two_sum(k, k.fma(turns, -HALF_PI[0], x), k.neg(product))
+    low = k.sub(error, k.fma(turns, HALF_PI_REST, lost))
+    return Reduced(*quick_two_sum(k, high, low), quadrant)
 
 
 class ReducedToHalfTurns(NamedTuple):
@@ -168,9 +201,7 @@ def define_reduce_large(module: Module, linkage: str = "") -> None:
     ):
         x_at, high_at, low_at, quadrant_at = (k.gep(k.parameters[name], loop.index, 8) for name in _ARRAYS)
         x = k.load(x_at, F64)
-        magnitude = k.fabs(x)
-        large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
-        with k.if_(large):
+        with k.if_(_is_finite_from(k, x, _PRODUCT_LIMIT if k.has_fma else _QUICK_LIMIT)):
             reduced = _multiply_by_digits(k, x)
             k.store(high_at, reduced.high)
             k.store(low_at, reduced.low)
