@@ -157,3 +157,33 @@ def test_0_is_added_to_what_is_rounded(name: str) -> None:
         expected = (codes.astype(np.float32) * np.float32(0.5)).astype(codes.dtype)
         assert same(found, expected).all()
         assert same(total, expected.astype(np.float32) + np.float32(0)).all()
+
+
+def bf16_product_in_a_loop(target: Target) -> Module:
+    """A function that squares numbers twice, rounds each time, and stores what comes out."""
+    module, bf16 = Module.of(target), NARROW_FLOATS["bf16"]
+    assert bf16.round_result is not None and bf16.encode is not None
+    builder = KernelBuilder(module, "f", [("p", PTR)], None, attributes=target.function_attributes)
+    with builder as k, k.loop(0, 1 << 10, 64) as loop:
+        place = k.gep(k.parameters["p"], loop.index, 2)
+        value = bf16.widen(k, k.load(place, I16.with_lanes(64)))
+        for _ in range(2):
+            value = bf16.round_result(k, k.mul(value, value))
+        k.store(place, bf16.encode(k, value))
+    return module
+
+
+def test_constants_of_rounding_are_unknown_in_a_loop_where_registers_hold_them() -> None:
+    """There is one of each, and LLVM has nothing to look for."""
+    before, _, inside = bf16_product_in_a_loop(reference_target("avx512")).text().partition("loop")
+    assert before.count("freeze <64 x i32>") == 4
+    assert not any(f"splat (i32 {number})" in inside for number in (0x8000, 0x7FFF, -1 << 17, -1 << 16))
+    assert "freeze" not in bf16_product_in_a_loop(reference_target("avx2")).text()
+
+
+def test_what_is_packed_is_not_masked_before() -> None:
+    """Of two products, the first one is. Each register takes two instructions for that one, and one for the other."""
+    target = reference_target("avx512")
+    lines = emit_assembly(bf16_product_in_a_loop(target).text(), target).splitlines()
+    logic = [line for line in lines if line.startswith(("\tvpand", "\tvpor", "\tvpternlog"))]
+    assert len(logic) == 4 * (2 + 1)

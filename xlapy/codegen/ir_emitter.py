@@ -64,6 +64,7 @@ class Emitter:
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which
         self.bits: dict[str, tuple[str, Value]] = {}  # values that are only moved: their narrower type, and its bits
+        self.unmasked: dict[str, Value] = {}  # bits that are rounded values in their upper halves, by these values
         self.ranges: dict[str, Range] = {}  # what is known of values
         self.products: dict[str, tuple[Value, Value]] = {}  # what values are products of that sums may take in
         self._made: dict[tuple[str, ...], Value] = {}  # results of operations on integers, by these and their operands
@@ -109,6 +110,14 @@ class Emitter:
         name = f"%v{self._names}"
         self._entry_lines.append(f"  {name} = freeze {type.text} {text}")
         return name
+
+    def in_register(self, type: IRType, number: Number) -> Value:
+        """A vector of a constant that is made in front of loops, in which LLVM does not see which it is: it has nothing
+        to derive from it, and does not try."""
+        constant = self.const(type, number)
+        if self.is_quick or type.lanes == 1 or constant.constant is None:
+            return constant
+        return self._pure(type, f"freeze {type.text} {constant.text}")
 
     def _spelled_out(self, value: Value) -> Value:
         """A constant that LLVM sees, for operations that are less work beside what it knows."""

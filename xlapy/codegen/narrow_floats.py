@@ -51,12 +51,28 @@ def _widen_bf16(k: KernelBuilder, raw: Value) -> Value:
     return _float(k, k.shl(k.zext(raw, I32.with_lanes(raw.type.lanes)), 16))
 
 
+def _mask(k: KernelBuilder, bits: Value, number: int) -> Value:
+    """A constant beside bits that are rounded. LLVM takes each mask for a shuffle, and asks for each bit what is known
+    of it: that makes code no better, and takes half of the time of a kernel. Where registers hold all that a kernel
+    needs, it is not told."""
+    if bits.constant is not None or not k.module.has_permute:
+        return k.const(bits.type, number)
+    return k.in_register(bits.type, number)
+
+
 def _nearest_bf16(k: KernelBuilder, bits: Value) -> Value:
     """The upper halves count, rounded by adding half a unit. Where that was exactly what was missing, the lower half is
     zero now, and the lowest bit that counts another one in a number that is less by one: both have it if it is even
     without. No masks, which cost more than arithmetic."""
-    rounded_up = k.add(bits, 0x8000)
-    return k.and_(rounded_up, k.or_(k.add(bits, 0x7FFF), -1 << 17))
+    rounded_up = k.add(bits, _mask(k, bits, 0x8000))
+    return k.and_(rounded_up, k.or_(k.add(bits, _mask(k, bits, 0x7FFF)), _mask(k, bits, -1 << 17)))
+
+
+def _of_upper_halves(k: KernelBuilder, bits: Value) -> Value:
+    """The value that upper halves are, and whoever encodes it may have them as they are."""
+    value = _float(k, k.and_(bits, _mask(k, bits, -1 << 16)))
+    k.unmasked[value.text] = bits
+    return value
 
 
 def _narrow_bf16(k: KernelBuilder, value: Value) -> Value:
@@ -79,18 +95,19 @@ def _upper_halves(k: KernelBuilder, bits: Value) -> Value:
 
 
 def _encode_bf16(k: KernelBuilder, value: Value) -> Value:
-    return _upper_halves(k, _bits(k, value))
+    return _upper_halves(k, k.unmasked.get(value.text) or _bits(k, value))
 
 
 def _round_bf16_result(k: KernelBuilder, value: Value) -> Value:
     """Needs no look at NaNs: those that operations make, or pass on from values of the type, have nothing in the lower
     half, so that adding to it changes nothing in the upper one."""
-    return _float(k, k.and_(_nearest_bf16(k, _bits(k, value)), -1 << 16))
+    return _of_upper_halves(k, _nearest_bf16(k, _bits(k, value)))
 
 
 def _round_bf16_smooth(k: KernelBuilder, value: Value) -> Value:
     """Adds half a unit, without a look at which of two neighbours is even."""
-    return _float(k, k.and_(k.add(_bits(k, value), 0x8000), -1 << 16))
+    bits = _bits(k, value)
+    return _of_upper_halves(k, k.add(bits, _mask(k, bits, 0x8000)))
 
 
 def _widen_f16(k: KernelBuilder, raw: Value) -> Value:
