@@ -118,6 +118,18 @@ class TestOnTheUnit:
         np.testing.assert_array_equal(product("amx_f32", a, b), exact)
         np.testing.assert_array_equal(product("amx_f32", a / 2, b), exact / 2)
 
+    @pytest.mark.parametrize(("of_a", "of_b"), [(-49, -49), (-98, 0), (2, -100)])
+    def test_of_the_smallest_products_less_is_lost_than_by_rounding(self, of_a: int, of_b: int) -> None:
+        random = np.random.default_rng(5)
+        a, b = (random.uniform(1, 2, shape) * random.choice([-1, 1], shape) for shape in ((64, 300), (300, 48)))
+        a, b = (a * 2.0**of_a).astype(np.float32), (b * 2.0**of_b).astype(np.float32)
+        exact, magnitude = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
+        in_planes, plain = (np.abs(product(name, a, b) - exact) / magnitude for name in ("amx_f32", "f32"))
+        assert (bits(product("amx_f32", a, b)) != bits(product("f32", a, b))).any()  # so it is computed in planes
+        assert in_planes.max() <= plain.max()
+        smaller = (a / 2).astype(np.float32)
+        np.testing.assert_array_equal(bits(product("amx_f32", smaller, b)), bits(product("f32", smaller, b)))
+
     @pytest.mark.parametrize("num_threads", [2, 3, 8])
     @pytest.mark.parametrize("m", [100, 300, 700])
     def test_bits_do_not_depend_on_threads(self, num_threads: int, m: int) -> None:

@@ -1,9 +1,10 @@
 """Whether both sides of a product of f32 can be multiplied in planes of bf16 (`gemm_types`), told by their magnitudes.
 
 The matrix unit takes numbers too small to be normal for zeros, and a part of an element is up to 2^23 times smaller
-than the element. So nothing is lost if the last bit of the smallest number that is not zero, and of the smallest
-product, is at least 2^-126: then no part, no product and no sum is any smaller but zero. Nor may a part or a sum be too
-large, for an infinity less another one is not what a product with an infinity is.
+than the element. So no part is lost if the last bit of the smallest element that is not zero is at least 2^-126. Of a
+product what is smaller than that may be, by each of the six additions that make it: if it is 2^28 times as large, less
+than a 2^-25th of it, which is no more than what its rounding makes of it. Nor may a part or a sum be too large, for an
+infinity less another one is not what a product with an infinity is.
 
 All elements are looked at before the product, by all threads. That takes a tenth of the time of a small product, and
 less of larger ones.
@@ -28,8 +29,9 @@ _BIAS = 127
 _NO_SIGN = 0x7FFFFFFF
 
 _LEAST_EXPONENT = 1 + _MANTISSA_BITS
-"""Biased, of a number whose last bit is a normal number; below, of two numbers together whose product's is."""
-_LEAST_OF_BOTH = 2 * _BIAS - 126 + 2 * _MANTISSA_BITS
+"""Biased, of a number whose last bit is a normal number; below, of two numbers together of whose product nothing that
+counts is lost."""
+_LEAST_OF_BOTH = 2 * _BIAS - 126 + 28
 
 _MOST_EXPONENT = 253
 """Of a finite number that is finite when rounded to bf16; below, of two numbers of whose products 2^31 can be added."""
