@@ -17,6 +17,7 @@ from xlapy.codegen.math.common import (
     quick_two_sum,
     scale,
     squared,
+    two_product,
     two_sum,
     with_sign_of,
 )
@@ -33,6 +34,8 @@ _SINH_LIMIT = {"f32": 90.0, "f64": 711.0}
 _LARGE = {"f32": 2.0**30, "f64": 2.0**60}
 # Below these asinh is its argument, to the last bit.
 _ASINH_START = {"f32": 2.0**-13, "f64": 2.0**-28}
+# Of what acosh takes the root of; less is none.
+_LEAST_ROOT = 2.0**-60
 # atanh is a polynomial up to here, where the one for logarithms ends.
 _SMALL_ATANH = 0.17
 
@@ -103,11 +106,15 @@ def asinh(k: KernelBuilder, x: Value) -> Value:
 
 
 def acosh(k: KernelBuilder, x: Value) -> Value:
-    """log1p(t + sqrt(2 t + t^2)) with t = x - 1; log(2 x) for large x."""
+    """log1p(t + sqrt(2 t + t^2)) with t = x - 1; log(2 x) for large x. What the root is rounded by counts where it is
+    most of the result."""
     large = k.compare("gt", x, _LARGE[x.type.kind])
     t = k.sub(x, 1.0)
-    root = k.sqrt(k.muladd(t, t, k.mul(t, 2.0)))
-    result = _log1p_of_two(k, large, x, root, t)
+    square = k.muladd(t, t, k.mul(t, 2.0))
+    root = k.sqrt(square)
+    rounded, lost = two_product(k, root, root)
+    rest = k.div(k.sub(k.sub(square, rounded), lost), at_least(k, k.mul(root, 2.0), _LEAST_ROOT))
+    result = _log1p_of_two(k, large, x, root, k.add(t, rest))
     return k.select(k.compare("lt", x, 1.0), NAN, result)
 
 
