@@ -379,7 +379,7 @@ class Arithmetic(Conversions):
             a, b = self.splat(a, condition.type.lanes), self.splat(b, condition.type.lanes)
         if condition.constant is not None:
             return a if condition.constant else b
-        if a.text == b.text:
+        if a.text == b.text or self._filled.get(a.text) == (condition.text, b.text):
             return a
         if a.type.element == I1 and condition.type.lanes > 1 and not self.has_masks:
             # LLVM would select among bytes, which it packs masks for that are as wide as what was compared.

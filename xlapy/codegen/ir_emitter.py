@@ -74,6 +74,7 @@ class Emitter:
         self._parts: dict[str, tuple[Value, Value] | None] = {}  # what changes less often, and what changes in a loop
         self._whole: set[str] = set()  # values that are not taken apart
         self._first_lanes: dict[str, Value] = {}  # masks of the first lanes, and how many these are
+        self._filled: dict[str, tuple[str, str]] = {}  # masked loads: their masks, and what is in the other lanes
         self.has_fma = module.has_fma
         self.has_f16c = module.has_f16c
         self.has_scalef = module.has_scalef

@@ -200,7 +200,9 @@ class Memory(Arithmetic):
             f"{mask.type.text} {mask.text}, {type.text} {fallback.text})"
         )
         text += self._alias_metadata(alias)
-        return self._pure(type, text, pointer, mask, fallback) if hoistable else self._result(type, text)
+        loaded = self._pure(type, text, pointer, mask, fallback) if hoistable else self._result(type, text)
+        self._filled[loaded.text] = mask.text, fallback.text
+        return loaded
 
     def _copied(self, pointer: Value, type: IRType, size: Value, fallback: Value) -> Value:
         """A vector, of which so many bytes are loaded."""
