@@ -167,6 +167,26 @@ def loop_counters(loop: Instruction) -> list[LoopCounter]:
     return found
 
 
+def counted_range(
+    loop: Instruction, range_of: Callable[[Instruction], tuple[int, int] | None]
+) -> tuple[int, tuple[int, int]] | None:
+    """The element of the state that counts up to a limit, and the least and the greatest value that the body may see;
+    `range_of` says between which numbers its start and its limit lie, if that is known."""
+    counting = _counting(loop)
+    past = None if counting is None else _UPWARD.get(counting.direction)
+    if counting is None or past is None or counting.step < 1:
+        return None
+    start, limit = (range_of(end) for end in (counting.start, counting.limit))
+    if start is None or limit is None:
+        return None
+    last = max(limit[1] + past, start[0])
+    return (counting.index, (start[0], last)) if _fits(counting.start, last + counting.step) else None
+
+
+_UPWARD = {ComparisonDirection.LT: -1, ComparisonDirection.LE: 0}
+"""How much more than the limit the last value is that goes on."""
+
+
 def trip_count(loop: Instruction) -> int | None:
     """How often the body of a while runs, if it counts; None where that is not plain."""
     counter = loop_counter(loop)

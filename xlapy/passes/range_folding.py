@@ -22,7 +22,7 @@ from typing import ClassVar
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.passes import new
 from xlapy.passes.algebra.scatters import scatter_as_update
-from xlapy.passes.analysis.ranges import Ranges, counter_ranges, value_ranges
+from xlapy.passes.analysis.ranges import Ranges, ranges_by_computation
 from xlapy.passes.base import Pass, pinned, replace_all
 from xlapy.passes.narrow_arithmetic import in_16_bits
 from xlapy.passes.new import Value, materialize
@@ -34,9 +34,7 @@ class RangeFolding(Pass):
 
     def run(self, module: HloModule) -> bool:
         changed = False
-        counters = counter_ranges(module)
-        for computation in module.computations():
-            known = value_ranges(computation, counters.get(computation, {}))
+        for computation, known in ranges_by_computation(module):
             changed = _fold(computation, known) or changed
         return changed
 

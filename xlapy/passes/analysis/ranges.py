@@ -1,17 +1,18 @@
 """Between which two numbers the elements of integers lie, as far as that is plain.
 
 Ranges begin at constants, iotas, the counters of loops and what is converted from fewer bits, and go through arithmetic
-that does not wrap.
+that does not wrap, and into loops that never change what they are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
 from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.loop_counter import loop_counters, state_index
+from xlapy.hlo.loop_counter import counted_range, loop_counters, state_index
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.patterns import number_of
 from xlapy.support.registry import Registry
@@ -20,40 +21,61 @@ Range = tuple[int, int]
 Ranges = dict[Instruction, Range]
 
 
-def counter_ranges(module: HloModule) -> dict[Computation, dict[int, Range]]:
-    """For the body of each loop that counts, and that nothing else runs: the elements of its state that are counters,
-    and what they count."""
-    found: dict[Computation, dict[int, Range]] = {}
-    callers: dict[Computation, int] = {}
-    for instruction in module.instructions():
-        for called in instruction.called:
-            callers[called] = callers.get(called, 0) + 1
-        if instruction.opcode == "while" and (counters := loop_counters(instruction)):
-            found[instruction.called[1]] = {counter.index: counter.values for counter in counters}
-    return {body: ranges for body, ranges in found.items() if callers[body] == 1}
+def ranges_by_computation(module: HloModule) -> Iterator[tuple[Computation, Ranges]]:
+    """What is known in each computation, those who call others first.
+
+    The caller may rewrite a computation before it asks for the next one: what bodies of loops get is known by then."""
+    computations = module.computations()[::-1]
+    callers = Counter(called for each in computations for instruction in each for called in instruction.called)
+    states: dict[Computation, dict[int, Range]] = {}
+    for computation in computations:
+        known = value_ranges(computation, states.get(computation, {}))
+        for loop in computation:
+            if loop.opcode == "while" and callers[loop.called[1]] == 1:
+                states[loop.called[1]] = _state_ranges(loop, known)
+        yield computation, known
 
 
-def value_ranges(computation: Computation, counters: Mapping[int, Range]) -> Ranges:
-    """The ranges of what is known in `computation`; `counters` are those of elements of its state."""
+def _state_ranges(loop: Instruction, known: Ranges) -> dict[int, Range]:
+    """Of the state that the body of a loop sees: what never changes, and what counts."""
+    (init,), body = loop.operands, loop.called[1]
+    found: dict[int, Range] = {}
+    if init.opcode == "tuple" and body.root.opcode == "tuple":
+        for index, (start, following) in enumerate(zip(init.operands, body.root.operands, strict=True)):
+            if start in known and state_index(following, body) == index:
+                found[index] = known[start]
+    counted = counted_range(loop, lambda end: known.get(end) or _of_number(end))
+    if counted is not None:
+        found[counted[0]] = counted[1]
+    found.update((counter.index, counter.values) for counter in loop_counters(loop))
+    return found
+
+
+def _of_number(value: Instruction) -> Range | None:
+    number = number_of(value)
+    return None if number is None else (int(number), int(number))
+
+
+def value_ranges(computation: Computation, state: Mapping[int, Range]) -> Ranges:
+    """The ranges of what is known in `computation`; `state` has those of elements of its state."""
     known: Ranges = {}
     for instruction in computation.post_order():
-        found = _range_of(instruction, known, computation, counters)
+        found = _range_of(instruction, known, computation, state)
         if found is not None and instruction.shape.type.holds(*found):
             known[instruction] = found
     return known
 
 
 def _range_of(
-    instruction: Instruction, known: Ranges, computation: Computation, counters: Mapping[int, Range]
+    instruction: Instruction, known: Ranges, computation: Computation, state: Mapping[int, Range]
 ) -> Range | None:
     if not instruction.shape.is_array or not (instruction.shape.type.is_integer or _is_pred(instruction)):
         return None
     index = state_index(instruction, computation) if instruction.opcode == "get-tuple-element" else None
     if index is not None:
-        return counters.get(index)
+        return state.get(index)
     if instruction.opcode == "constant":
-        number = number_of(instruction)
-        return None if number is None else (int(number), int(number))
+        return _of_number(instruction)
     rule = RULES.get(instruction.opcode)
     if rule is not None:
         return rule(instruction, known)
