@@ -12,6 +12,7 @@ import math
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import BRIEF_EXP2, BRIEF_LOG, BRIEF_TANH_ABOVE, BRIEF_TANH_BELOW, LN2_ROUNDED
 from xlapy.codegen.math.common import (
+    INFINITY,
     at_most,
     clamp,
     from_lowest,
@@ -34,6 +35,8 @@ _EXP_RANGE = (-104.0, 89.0)
 # Beyond these the logistic function is zero, or one; and the logarithm of what its divisor is divided by.
 _LOGISTIC_RANGE = (-96.0, 16.0)
 _LOGISTIC_EXPONENT = 24
+# Below this it is less than half of the least subnormal of bf16, which f32 would have to round first.
+_LOGISTIC_VANISHES = -93.0
 # Beyond these tanh and erf are within half an ulp, 2^-9, of 1, and so are the quotient and the polynomial.
 _TANH_LIMIT = 3.5
 _ERF_LIMIT = 2.2
@@ -75,7 +78,8 @@ def logistic(k: KernelBuilder, x: Value) -> Value:
     n, power = nearest_power(k, y, 1.0, 0)
     part = k.mul(power, horner(k, k.sub(y, n), BRIEF_EXP2))
     unit = 2.0**-_LOGISTIC_EXPONENT
-    return k.div(unit, k.add(part, unit))
+    below = k.select(k.compare("lt", x, _LOGISTIC_VANISHES), INFINITY, k.add(part, unit))
+    return k.div(unit, below)
 
 
 def log(k: KernelBuilder, x: Value) -> Value:
@@ -103,5 +107,6 @@ def erfc(k: KernelBuilder, x: Value) -> Value:
     magnitude = at_most(k, k.fabs(x), _ERFC_LIMIT)
     q = k.div(1.0, k.add(magnitude, _ERFC_OFFSET))
     t = k.muladd(q, -2 * _ERFC_OFFSET, k.const(x.type, 1.0))
-    tail = _times_exp_of_low(k, k.neg(squared(k, magnitude)), k.mul(q, horner(k, t, BRIEF_ERFCX)))
+    factor = k.select(k.compare("ge", magnitude, _ERFC_LIMIT), 0.0, k.mul(q, horner(k, t, BRIEF_ERFCX)))
+    tail = _times_exp_of_low(k, k.neg(squared(k, magnitude)), factor)
     return k.select(k.compare("lt", x, 0.0), k.sub(2.0, tail), tail)
