@@ -69,6 +69,22 @@ def test_convolutions_are_what_the_library_can_pack() -> None:
         assert (odd is not None) == (kind is not None and kind.pair == 1)
 
 
+@pytest.mark.parametrize(
+    ("type", "inputs", "features", "is_a_call"),
+    [
+        ("s8", 32, 9, True), ("u8", 32, 9, True), ("s8", 32, 2, False), ("f16", 32, 16, False), ("s32", 32, 16, False),
+        ("s8", 16, 24, True), ("u8", 16, 24, False), ("s8", 16, 16, False), ("u8", 16, 40, True),
+    ],
+)  # fmt: skip
+def test_small_convolutions_of_bytes_are_products(type: str, inputs: int, features: int, is_a_call: bool) -> None:
+    result = "s32" if type in ("s8", "u8") else type
+    convolution = parse(f"""ENTRY e {{ x = {type}[1,14,14,{inputs}] parameter(0)
+      k = {type}[3,3,{inputs},{features}] parameter(1)
+      ROOT c = {result}[1,14,14,{features}] convolution(x, k),
+        window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f }}""").entry.root
+    assert (library_product(convolution) is not None) == is_a_call
+
+
 def test_small_kernels_that_move_along_one_dimension_have_tiles_instead() -> None:
     f32, bf16 = (next(type for type in ALL if type.name == name) for name in ("f32", "bf16"))
     assert [convolution_of(f32, f32, 32, features) is None for features in (128, 170, 171, 256)] == [

@@ -340,6 +340,7 @@ def one_stride(shape: Shape, dims: Sequence[int]) -> int | None:
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 SMALLEST_CONVOLUTION = 1 << 20  # multiplications; below, packing and two handovers to the pool are not worth it
+LONG_RUN_OF_BYTES = 32  # features of one place, so that packing does not cost more than multiplying
 LEAST_PRODUCT_FEATURES = 16
 """Features of the result, in a group, that make a convolution a matrix product: so often is each element used that is
 packed for it."""
@@ -471,9 +472,20 @@ def _is_suited(convolution: Instruction, columns: int, depth: int) -> bool:
         and all(part.base_dilation == 1 for part in parts)
         and convolution.attributes["batch_group_count"] == 1
         and columns >= (LEAST_PRODUCT_FEATURES if is_grouped else FEWEST_FEATURES)
-        and result.size * depth >= SMALLEST_CONVOLUTION
+        and result.size * depth >= _smallest_convolution(convolution)
         and result.strides()[numbers.output_feature] == rhs.strides()[numbers.kernel_output_feature] == 1
     )
+
+
+def _smallest_convolution(convolution: Instruction) -> int:
+    """How many multiplications are worth a call. Kernels of the program widen bytes one by one, and signed ones slowly,
+    but long runs of features are packed as quickly as they are read."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    lhs, rhs = convolution.operands[0].shape, convolution.operands[1].shape
+    if lhs.type not in _BYTES:
+        return SMALLEST_CONVOLUTION
+    is_long = rhs.dims[numbers.kernel_input_feature] >= LONG_RUN_OF_BYTES and lhs.strides()[numbers.input_feature] == 1
+    return SMALLEST_CONVOLUTION >> (3 if is_long else 1 if lhs.type.is_signed else 0)
 
 
 TILED_TYPES = (F32, F64)
