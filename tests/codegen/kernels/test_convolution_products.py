@@ -288,6 +288,10 @@ PRODUCTS = {
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
 }
 
+# Those of f32 by multiply-adds, should the machine have a matrix unit.
+PRODUCTS |= {
+    name: f"{text}, operand_precision={{highest,highest}}" for name, text in PRODUCTS.items() if "f32[" in text
+}
 COPYING = [name for name in PRODUCTS if "lines" in name and "many features" in name and "reversed" not in name]
 GRADIENTS = [name for name in PRODUCTS if name.startswith("gradient of a kernel")]
 TARGETS = lesser_targets()
