@@ -92,3 +92,33 @@ def test_bytes_are_summed_by_one_instruction(wide: str) -> None:
     compiled = xlapy.compile(text)
     np.testing.assert_array_equal(compiled(x), xlapy.evaluate(text, x))
     assert "psadbw" in compiled.assembly()
+
+
+FOLDED = {"f32": "add maximum minimum", "s32": "add multiply maximum", "u8": "minimum or", "pred": "and", "f64": "add"}
+
+
+@pytest.mark.parametrize(("kind", "op"), [(kind, op) for kind, ops in FOLDED.items() for op in ops.split()])
+def test_what_vectors_leave_over_of_rows_is_folded_once(kind: str, op: str) -> None:
+    """For rows of any length, of numbers whose sums are exact, and with a NaN or -0 anywhere in one."""
+    identities = {"add": "0", "multiply": "1", "maximum": "-inf", "minimum": "inf", "and": "true", "or": "0"}
+    integers = {"maximum": "-2147483648", "minimum": "255"}
+    init = identities[op] if kind[0] == "f" else integers.get(op, identities[op])
+    random = np.random.default_rng(5)
+    for size in [*range(2, 40), 47, 63, 65, 100, 127, 129]:
+        module = program(kind, op, size, init)
+        rows = random.integers(0, 9, (40, size)).astype(
+            {"f32": np.float32, "s32": np.int32, "u8": np.uint8, "pred": np.bool_, "f64": np.float64}[kind]
+        )
+        if kind == "f32" and op != "add":
+            rows[np.arange(0, 40, 2), random.integers(0, size, 20)] = np.nan
+            rows[1::4] = np.where(rows[1::4] == 0, np.float32(-0.0), -np.float32(0.0))
+        assert_same_bits(xlapy.compile(module)(rows), xlapy.evaluate(module, rows))
+
+
+def test_rows_that_vectors_do_not_divide_are_read_by_vectors() -> None:
+    """Even those that functions are taken of, one element of which takes as long as a vector."""
+    ir = xlapy.compile("""HloModule m
+      add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+      ENTRY e { x = f32[50,30] parameter(0) y = f32[50,30] exponential(x) i = f32[] constant(0)
+        ROOT r = f32[50] reduce(y, i), dimensions={1}, to_apply=add }""").llvm_ir()
+    assert "load float" not in ir

@@ -23,7 +23,7 @@ from typing import TypeVar
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.choosing import Choosing
 from xlapy.codegen.kernels.fetching import fetched_beside, fetched_by_rows
@@ -49,6 +49,7 @@ from xlapy.codegen.registers import (
     flatten,
     from_parts,
     register_type,
+    select,
     splat,
     unflatten,
 )
@@ -489,8 +490,8 @@ def fold_along(
     fits: bool = False,
 ) -> Element:
     """Folds the last dimension by vectors with one op. `positions` says where in the kept dimensions; `element` gives
-    what is folded, each element once. `size` is that of the dimension, if the plan does not know it; `fits` says that
-    nothing is left over of that."""
+    what is folded, and is asked for some elements twice. `size` is that of the dimension, if the plan does not know it;
+    `fits` says that nothing is left over of that."""
     return folds_along(k, plan, positions, [init], lambda *place: [element(*place)], size, fits=fits)[0]
 
 
@@ -567,10 +568,11 @@ def _run_along(
     overlapping: bool = False,
     fits: bool = False,
 ) -> list[Element]:
-    """Runs along the last dimension: blocks of several vectors, then single vectors, then single elements. Each step is
-    told where they begin. The state of the vectors, and behind it that of single elements.
+    """Runs along the last dimension: what whole vectors leave over, blocks of several vectors, then single vectors; or
+    single elements, of what fills no vector. Each step is told where they begin. The state of the vectors, and behind
+    it that of single elements.
 
-    With `overlapping`, a last vector takes the place of single elements, and repeats some."""
+    With `overlapping`, there are no single elements, and a last vector repeats some."""
     last = _last_folded(plan)
     known_size, lanes = plan.input_shape.dims[last], plan.lanes
     accumulators = max(1, min(plan.vectors, known_size // lanes))
@@ -593,6 +595,8 @@ def _run_along(
                 state, [elements(vector, folded, k.add(position, number * lanes)) for number in range(count)], position
             )
 
+        if not (overlapping or fits or lanes == 1):
+            state = with_last_vector(k, end, lanes, state, vectors(1))
         state = _carry(k, 0, blocks_end, block, state, vectors(accumulators))
         state = _carry(k, blocks_end, vectors_end, lanes, state, vectors(1))
         if overlapping:
@@ -602,10 +606,52 @@ def _run_along(
         def one_element(state: Sequence[Element], position: Value) -> list[Element]:
             return step(state, [elements(scalar, folded, position)], position)
 
-        return [*state, *_carry(k, vectors_end, end, 1, rest, one_element)]
+        singles = vectors_end if fits or lanes == 1 else end_of_vectors(k, end, lanes)
+        return [*state, *_carry(k, singles, end, 1, rest, one_element)]
 
     outer = tuple(dim for dim in plan.folded if dim != last)
     return _fold(k, plan, outer, [*beginning, *alone], body, weight=max(1, known_size // block))
+
+
+def with_last_vector(
+    k: KernelBuilder,
+    size: int | Value,
+    lanes: int,
+    state: list[Element],
+    step: Callable[[Sequence[Element], Value], list[Element]],
+) -> list[Element]:
+    """A state with what whole vectors leave over of a row, if one fits in: the last lanes of a vector that ends with
+    the row. That comes first: so the sums are the same whether the whole vectors of a short row are added to one value,
+    or to one each. (Lanes of the state are chosen, and not of what is folded, which may be a product that is added
+    without being rounded.)"""
+
+    def of_last(begin: Value, left: Value) -> list[Element]:
+        mask = _last_lanes(k, lanes, left)
+        return [select(k, mask, new, old) for new, old in zip(step(state, begin), state, strict=True)]
+
+    if isinstance(size, int):
+        left = size % lanes if size >= lanes else 0
+        return of_last(k.const(I64, size - lanes), k.const(I64, left)) if left else state
+    left_over = k.and_(size, lanes - 1)
+    has_some = k.and_(k.compare("ne", left_over, 0), k.compare("ge", size, lanes))
+    values = k.if_else(has_some, lambda: flatten(of_last(k.sub(size, lanes), left_over)), lambda: flatten(state))
+    return unflatten(values, state)
+
+
+def end_of_vectors(k: KernelBuilder, size: int | Value, lanes: int) -> int | Value:
+    """How many elements of a row are in vectors, if the last one may begin with elements of the one before it."""
+    if isinstance(size, int):
+        return size if size >= lanes else 0
+    return k.select(k.compare("ge", size, lanes), size, 0)
+
+
+def _last_lanes(k: KernelBuilder, lanes: int, count: Value) -> Value:
+    """A mask of so many lanes."""
+    if count.constant is not None:
+        first = lanes - int(count.constant)
+        return k.const_vector(I1.with_lanes(lanes), [int(lane >= first) for lane in range(lanes)])
+    before = k.trunc(k.sub(lanes, count), I32)
+    return k.compare("ge", k.lane_numbers(I32.with_lanes(lanes)), k.splat(before, lanes))
 
 
 def _whole(k: KernelBuilder, size: int | Value, step: int) -> int | Value:

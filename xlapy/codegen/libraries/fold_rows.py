@@ -1,4 +1,5 @@
-"""Folds of rows: several vectors side by side along each, then single vectors, then single elements.
+"""Folds of rows: what whole vectors leave over, several vectors side by side along each, then single vectors; single
+elements of what fills no vector.
 
 The same steps in the same order as in the kernels that programs have for such (`kernels.reduce.fold_along`), but for
 quick folds, whose results have the same bits: a row that they leave in doubt, and that is still in a cache, is folded
@@ -15,7 +16,13 @@ from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import Module, Operand, Value
 from xlapy.codegen.kernels.folding import Folding, folding, quick_folding
-from xlapy.codegen.kernels.reduce import ACCUMULATORS, FETCHED_ACCUMULATORS, identity_element
+from xlapy.codegen.kernels.reduce import (
+    ACCUMULATORS,
+    FETCHED_ACCUMULATORS,
+    end_of_vectors,
+    identity_element,
+    with_last_vector,
+)
 from xlapy.codegen.libraries.fold_lines import LinesOfRow, may_read_lines, pays_by_lines
 from xlapy.codegen.libraries.fold_problem import FoldKind, FoldProblem, fold_function
 from xlapy.codegen.registers import Element, flatten, memory_type, unflatten
@@ -152,18 +159,41 @@ class _Rows:
         """By rows, what is folded of whole vectors, and of single elements behind them."""
         k, length = self._problem.k, self._problem["length"]
         blocks_end, vectors_end = k.and_(length, -(lanes * vectors)), k.and_(length, -lanes)
-        states = self._vector_states(fold, rows, lanes, vectors, (blocks_end, vectors_end))
+        states = self._with_last_vectors(fold, [fold.start(vectors, lanes) for _ in rows], rows, lanes)
+        states = self._vector_states(fold, states, rows, lanes, vectors, (blocks_end, vectors_end))
         rests: list[State] = [fold.start(1, 1) for _ in rows]
-        rests = self._run(fold, vectors_end, length, rests, rows, 1, 1)
+        rests = self._run(fold, end_of_vectors(k, length, lanes), length, rests, rows, 1, 1)
         return list(zip(states, rests, strict=True))
 
-    def _vector_states(
-        self, fold: Folding, rows: Sequence[_Row], lanes: int, vectors: int, ends: tuple[Value, Value]
+    def _with_last_vectors(
+        self, fold: Folding, states: Sequence[State], rows: Sequence[_Row], lanes: int
     ) -> list[State]:
-        """By rows, what is folded of whole vectors: so many side by side up to the first end, single ones up to the
-        second."""
+        """The states with the elements of each row that its whole vectors leave over."""
+        problem, k, ix, size = self._problem, self._problem.k, Indexing(self._problem.k, lanes), len(states[0])
+
+        def step(together: Sequence[Element], place: Value) -> list[Element]:
+            following: list[Element] = []
+            for number, row in enumerate(rows):
+                element = problem.load(ix, row.inputs, place, row.each)
+                following += fold.step(together[number * size : (number + 1) * size], [element])
+            return following
+
+        together = [element for state in states for element in state]
+        together = with_last_vector(k, problem["length"], lanes, together, step)
+        return [together[number * size : (number + 1) * size] for number in range(len(rows))]
+
+    def _vector_states(
+        self,
+        fold: Folding,
+        states: list[State],
+        rows: Sequence[_Row],
+        lanes: int,
+        vectors: int,
+        ends: tuple[Value, Value],
+    ) -> list[State]:
+        """By rows, the states with what is folded of whole vectors: so many side by side up to the first end, single
+        ones up to the second."""
         blocks_end, vectors_end = ends
-        states: list[State] = [fold.start(vectors, lanes) for _ in rows]
         states = self._run(fold, 0, blocks_end, states, rows, vectors, lanes)
         return self._run(fold, blocks_end, vectors_end, states, rows, 1, lanes) if vectors > 1 else states
 
@@ -198,11 +228,16 @@ class _RowsOfLines(_Rows):
     """The same, one after the other, for rows that do not begin where lines of the caches do: see `fold_lines`."""
 
     def _vector_states(
-        self, fold: Folding, rows: Sequence[_Row], lanes: int, vectors: int, ends: tuple[Value, Value]
+        self,
+        fold: Folding,
+        states: list[State],
+        rows: Sequence[_Row],
+        lanes: int,
+        vectors: int,
+        ends: tuple[Value, Value],
     ) -> list[State]:
-        (row,), (blocks_end, vectors_end) = rows, ends
+        (row,), (state,), (blocks_end, vectors_end) = rows, states, ends
         lines = [LinesOfRow.of(self._problem.k, array) for array in row.inputs]
-        state: State = fold.start(vectors, lanes)
         before = [each.first(self._problem.k) for each in lines]
         state, before = self._run_lines(fold, (0, blocks_end), (state, before), (row, lines), vectors, lanes)
         if vectors > 1:
