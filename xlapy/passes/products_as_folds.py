@@ -17,6 +17,9 @@ weights that are stored in few bits, when tokens come one at a time. So are matr
 for a token: they are read where they lie.
 
 In a loop, a matrix that a near cache holds stays one: it may be computed once, in front of the loop.
+
+Products of vectors by matrices of which many lie side by side, element by element, are folds in any case: the lanes of
+a fold have one product each, and nothing is put in another order before.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import is_element_op, is_kernel_constant
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.regions import binary_region
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import base, new
 from xlapy.passes.algebra.conversion import is_lossless
 from xlapy.passes.base import Pass, pinned, program_computations, replace_all
@@ -53,6 +56,7 @@ in caches, where it is read from a quarter."""
 CACHED_BYTES = 4 << 20  # of a matrix that is soon written and read: converted from bf16, it takes as long either way
 SMALL_PART = 16  # of the bytes of a matrix: what is read beside it, as scales and numbers of experts are
 LEAST_ROW_BYTES = 64  # that are gathered from one place
+LEAST_BESIDE = 8  # products side by side
 MOST_FOLLOWED = 32  # instructions that compute a matrix
 
 
@@ -76,7 +80,7 @@ class ProductsAsFolds(Pass):
             fold = None if dot in fixed else _as_fold(dot, least_bytes)
             if fold is not None:
                 replacements[dot], _ = new.materialize(fold, computation, dot)
-                self.records.append(base.Record.of(dot, True, "the fold computes the matrix that it multiplies by"))
+                self.records.append(base.Record.of(dot, True, "the fold reads the matrix as it lies, or computes it"))
         replace_all(computation, replacements)
         return computation.remove(replacements)
 
@@ -115,13 +119,30 @@ def _as_fold(dot: Instruction, least_bytes: int) -> Value | None:
         return None
     for number in (0, 1):
         vectors, matrix, array = _Side.of(dot, number), _Side.of(dot, 1 - number), dot.operands[1 - number]
+        if vectors.rows == 1 and _lie_side_by_side(vectors, matrix):
+            return _converted(_fold(vectors, matrix, summed), dot)
         several = [size for size in vectors.sizes(vectors.free) if size > 1]
         if vectors.rows > MOST_ROWS or len(several) > 1 or array.shape.bytes <= least_bytes:
             continue
         if _is_better_computed(array, array.shape.bytes // _share(vectors.rows, array)):
             total = _fold(vectors, matrix, summed) if vectors.rows == 1 else _folds(vectors, matrix, summed)
-            return new.converted(new.reshaped(total, dot.shape.dims), dot.shape.type)
+            return _converted(total, dot)
     return None
+
+
+def _converted(total: Value, dot: Instruction) -> Value:
+    return new.converted(new.reshaped(total, dot.shape.dims), dot.shape.type)
+
+
+def _lie_side_by_side(vector: _Side, matrix: _Side) -> bool:
+    """The last dimension of both counts the same batches."""
+    vectors, matrices = _last_dim(vector.array.shape), _last_dim(matrix.array.shape)
+    are_same = (vectors, matrices) in [*zip(vector.batch, matrix.batch, strict=True)]
+    return are_same and matrix.array.shape.dims[matrices] >= LEAST_BESIDE
+
+
+def _last_dim(shape: Shape) -> int:
+    return max((dim for dim, size in enumerate(shape.dims) if size > 1), default=-1)
 
 
 def _share(rows: int, matrix: Instruction) -> int:
