@@ -12,7 +12,8 @@ Those of an edge configure it to have as many rows and columns as there are, and
 for all, and for each height there is one that says it.
 
 Of operands in planes (`gemm_types`), strips have all planes of a tile along K, and then those of the next one; steps
-count those of all planes.
+count those of all planes. In regions of an array (`gemm_unit_regions`) planes lie line by line: for these there are
+tiles of C of which tiles along K lie anywhere, or B has pairs.
 
 The order of sums is that of the processor: of floats, even and odd elements along K of a tile are summed apart. It
 depends on K alone. Subnormal bf16, and sums that are such, count as zero: the instruction knows no other way.
@@ -64,7 +65,7 @@ _PLACES_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64)]
 
 def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
     """Writes what the tiles of all heights call: for one or two tiles below, and beside each other."""
-    define_configuration(module, prefix)
+    _define_configuration(module, prefix)
     for below in range(1, _SIDE + 1):
         for beside in range(1, _SIDE + 1):
             name = _body_name(prefix, below, beside)
@@ -75,7 +76,7 @@ def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: st
                 configure_unit(k, prefix)
 
 
-def define_configuration(module: Module, prefix: str) -> None:
+def _define_configuration(module: Module, prefix: str) -> None:
     tiles = _SIDE * _SIDE + 2 * _SIDE
     rows = [UNIT_ROWS] * tiles + [0] * (_CONFIGURATION_BYTES - _ROWS_AT - tiles)
     columns = [byte for _ in range(tiles) for byte in (UNIT_ROW_BYTES, 0)]
@@ -104,7 +105,7 @@ def emit_unit_tile(module: Module, kind: GemmType, prefix: str, tile: Tile, attr
 def emit_unit_places(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
     """Writes `PREFIX_places`, a whole tile of C, of as many tiles along K as there are `places` of them: of A in planes
     a line of each plane, one after the other, for each row."""
-    define_configuration(module, prefix)
+    _define_configuration(module, prefix)
     with KernelBuilder(module, f"{prefix}_places", _PLACES_PARAMETERS, None, attributes=attributes) as k:
         _PlacesEmitter(k, kind, _SIDE, _SIDE).emit()
 
@@ -136,22 +137,23 @@ class _BodyEmitter:
         self._beside = range(beside)
 
     def emit(self) -> None:
+        steps = self._kind.steps_of_tile
+        self._add_products(self._k.udiv(self._k.parameters["depth"], steps), steps)
+
+    def _add_products(self, count: Value, steps: int) -> None:
+        """Those of so many tiles along K, each of so many steps of B, to C or to zeros."""
         k, given = self._k, self._k.parameters
-        self._begin()
-        next_b = k.mul(given["b_step"], self._kind.steps_of_tile)
+        accumulates = k.compare("ne", given["accumulate"], 0)
+        k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
+        next_b = k.mul(given["b_step"], steps)
 
         def step(_: Value, places: list[Value]) -> list[Value]:
             a, b = places
             self._step(a, b)
             return [k.gep(a, self._next_a), k.gep(b, next_b)]
 
-        self._steps(k.udiv(given["depth"], self._kind.steps_of_tile), [given["a"], given["b"]], step)
+        self._steps(count, [given["a"], given["b"]], step)
         self._each_of_c("tilestored64")
-
-    def _begin(self) -> None:
-        """Sums from C, or zeros."""
-        accumulates = self._k.compare("ne", self._k.parameters["accumulate"], 0)
-        self._k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
 
     def _steps(self, count: Value, first: list[Value], step: Callable[[Value, list[Value]], Sequence[Value]]) -> None:
         """All tiles along K: `step(number, places)` makes the products of one, and tells the places of the next one."""
@@ -262,17 +264,7 @@ class _PairsEmitter(_BodyEmitter):
     """A tile of C whose B has a pair for each step."""
 
     def emit(self) -> None:
-        k, given = self._k, self._k.parameters
-        next_b = k.mul(given["b_step"], 2 * UNIT_STEPS)
-
-        def step(_: Value, places: list[Value]) -> list[Value]:
-            a, b = places
-            self._step(a, b)
-            return [k.gep(a, self._next_a), k.gep(b, next_b)]
-
-        self._begin()
-        self._steps(given["count"], [given["a"], given["b"]], step)
-        self._each_of_c("tilestored64")
+        self._add_products(self._k.parameters["count"], 2 * UNIT_STEPS)
 
     def _load_b(self, b: Value, plane: int, column: int) -> None:
         offset = (column * self._kind.planes + plane) * UNIT_ROW_BYTES
