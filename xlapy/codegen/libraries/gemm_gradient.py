@@ -17,6 +17,7 @@ in their order (`gemm_pieces`).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from xlapy.codegen.ir import I1, I32, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
@@ -168,26 +169,34 @@ class GemmGradient(GemmPieces):
     def _piece_of_gradient(
         self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, room: tuple[Value, Value], piece: Value
     ) -> None:
-        """Unit by unit, of which none has lines of two images or planes, with `room` for a strip of B and a region."""
+        """A piece with `room` for a strip of B and a region."""
         copy, region = room
+
+        def unit(position: Value, rows: Value, sums: Value, adds: Value) -> None:
+            self._copy_whole_region(k, problem, problem["a"], position, region)
+            b = k.gep(problem["b"], k.mul(position, problem["b_step"]))
+            operands = _Operands(region, b, problem["b_step"], sums, copy)
+            self._unit_of_gradient(k, problem, geometry, operands, rows, adds)
+
+        self._units_of_piece(k, problem, piece, unit)
+
+    def _units_of_piece(
+        self, k: KernelBuilder, problem: RecordValue, piece: Value, unit: Callable[[Value, Value, Value, Value], None]
+    ) -> None:
+        """Unit by unit, of which none has lines of two images or planes: `unit` gets the number of its first position,
+        its lines, where the sums of the piece are, and whether there are some already."""
         rows, positions = (self._window_number(k, problem, name) for name in ("row_count2", "row_count3"))
         first = k.mul(piece, problem["piece_lines"])
         last = k.smin(k.add(first, problem["piece_lines"]), self._lines_of_positions(k, problem))
         sums = k.gep(problem["sums"], k.mul(piece, problem["sums_batch"]))
 
-        def unit(values: list[Value]) -> Value:
+        def lines(values: list[Value]) -> Value:
             (line,) = values
             count = k.smin(k.smin(problem["unit_rows"], k.sub(last, line)), k.sub(rows, k.srem(line, rows)))
-            position = k.mul(line, positions)
-            self._copy_whole_region(k, problem, problem["a"], position, region)
-            b = k.gep(problem["b"], k.mul(position, problem["b_step"]))
-            adds = k.zext(k.compare("ne", line, first), I64)
-            self._unit_of_gradient(
-                k, problem, geometry, _Operands(region, b, problem["b_step"], sums, copy), count, adds
-            )
+            unit(k.mul(line, positions), count, sums, k.zext(k.compare("ne", line, first), I64))
             return k.add(line, count)
 
-        k.while_loop(lambda values: k.compare("lt", values[0], last), unit, [first])
+        k.while_loop(lambda values: k.compare("lt", values[0], last), lines, [first])
 
     def _unit_of_gradient(
         self,

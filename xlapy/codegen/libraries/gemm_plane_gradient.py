@@ -199,22 +199,14 @@ class GemmPlaneGradient(GemmUnitRegions):
     def _piece_in_planes(
         self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, room: _Room, piece: Value
     ) -> None:
-        """Unit by unit, of which none has lines of two images or planes."""
-        rows, positions = (self._window_number(k, problem, name) for name in ("row_count2", "row_count3"))
-        first = k.mul(piece, problem["piece_lines"])
-        last = k.smin(k.add(first, problem["piece_lines"]), self._lines_of_positions(k, problem))
-        sums = k.gep(problem["sums"], k.mul(piece, problem["sums_batch"]))
+        positions = self._window_number(k, problem, "row_count3")
 
-        def unit(values: list[Value]) -> Value:
-            (line,) = values
-            count = k.smin(k.smin(problem["unit_rows"], k.sub(last, line)), k.sub(rows, k.srem(line, rows)))
-            self._copy_for_unit(k, problem, geometry, room, k.mul(line, positions), count)
-            pixels = k.add(k.mul(k.sub(count, 1), problem["pixels"]), positions)
-            adds = k.zext(k.compare("ne", line, first), I64)
+        def unit(first: Value, rows: Value, sums: Value, adds: Value) -> None:
+            self._copy_for_unit(k, problem, geometry, room, first, rows)
+            pixels = k.add(k.mul(k.sub(rows, 1), problem["pixels"]), positions)
             self._unit_in_planes(k, problem, geometry, room, sums, (ceil_div(k, pixels, _PIXELS_OF_TILE), adds))
-            return k.add(line, count)
 
-        k.while_loop(lambda values: k.compare("lt", values[0], last), unit, [first])
+        self._units_of_piece(k, problem, piece, unit)
 
     def _copy_for_unit(
         self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, room: _Room, first: Value, rows: Value
