@@ -32,6 +32,8 @@ from benchmarks.measure import OURS, XLA, Bench, Outcome, Plan
 from benchmarks.report import ratio_text, share_text, time_text
 from benchmarks.statistics import lower_decile
 from benchmarks.workload import Case
+from xlapy.codegen.libraries.gemm_types import unit_name
+from xlapy.codegen.target import host_target
 from xlapy.report import limits
 
 NOISE = 0.03
@@ -325,9 +327,6 @@ def _of_cases(figures: Sequence[Figure], plan: Plan, core: int | None, scale: fl
 
 def _has_matrix_unit() -> bool:
     """Whether products of f32 are computed by more than multiply-adds."""
-    from xlapy.codegen.libraries.gemm_types import unit_name
-    from xlapy.codegen.target import host_target
-
     return unit_name("f32", host_target()) is not None
 
 

@@ -29,6 +29,7 @@ from xlapy.codegen.libraries.gemm_regions import Geometry
 from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_STEPS
 from xlapy.codegen.libraries.gemm_unit import PLANE_BYTES, configure_unit, emit_unit_pairs, release_unit
 from xlapy.codegen.libraries.gemm_unit_regions import (
+    COPY_PARAMETERS,
     FEATURES_OF_LINE,
     GemmUnitRegions,
     UnitRegionEmitter,
@@ -55,8 +56,6 @@ others into pieces of whole images."""
 
 LEAST_PIECES = 2
 
-_COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines", I64), ("pixels", I64)]
-_COPY += [("region", PTR)]
 _PAIR = [("pixels", I64), ("features", I64), ("region", PTR), ("pairs", PTR)]
 _TURN = [("b", PTR), ("b_step", I64), ("rows", I64), ("positions", I64), ("pixels", I64), ("columns", I64)]
 _TURN += [("strip", I64), ("packed", PTR)]
@@ -76,7 +75,7 @@ class GemmPlaneGradient(GemmUnitRegions):
     def plane_gradient(self) -> None:
         """The functions that pieces call, the pieces, and what adds them up."""
         emit_unit_pairs(self._module, self._kind, self._prefix, self._attributes)
-        with self._function("copy_plain_region", _COPY) as k:
+        with self._function("copy_plain_region", COPY_PARAMETERS) as k:
             _PlainRegionEmitter(k, self._kind, self._shape, self._prefix).emit()
         with self._function("pair_pixels", _PAIR) as k:
             self._pair_pixels(k)
@@ -215,7 +214,7 @@ class GemmPlaneGradient(GemmUnitRegions):
         features = self._window_number(k, problem, "step_count3")
         pixels = self._pixels_of_region(k, problem, geometry)
         copied = [problem["windows"], problem["a"], first, rows, problem["lines"], problem["pixels"], room.region]
-        assert len(copied) == len(_COPY)
+        assert len(copied) == len(COPY_PARAMETERS)
         k.call(f"{self._prefix}_copy_plain_region", copied)
         pixel_bytes, behind = k.mul(features, F32.bytes), _PIXELS_OF_TILE + _LANES
         k.memset(k.gep(room.region, k.mul(pixels, pixel_bytes)), 0, k.mul(pixel_bytes, behind))

@@ -58,8 +58,8 @@ _LEAST_TILES = 4
 _PART_BETWEEN_ROWS = 5
 """Positions between two rows are at most this part of those in a row, and so many tiles high is the whole."""
 
-_COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines", I64), ("pixels", I64)]
-_COPY += [("region", PTR)]
+COPY_PARAMETERS = [("windows", PTR), ("array", PTR), ("row", I64), ("rows", I64), ("lines", I64), ("pixels", I64)]
+COPY_PARAMETERS += [("region", PTR)]
 
 
 class _Runs(Record):
@@ -77,7 +77,7 @@ class GemmUnitRegions(GemmGradient):
     def unit_regions(self) -> None:
         """The functions that units of work call, and the units."""
         emit_unit_places(self._module, self._kind, self._prefix, self._attributes)
-        with self._function("copy_region", _COPY) as k:
+        with self._function("copy_region", COPY_PARAMETERS) as k:
             emitter = UnitRegionEmitter
             if self._has_whole_pixels:
                 emitter = PlaneRegionEmitter if self._kind.planes > 1 else WholePixelEmitter
