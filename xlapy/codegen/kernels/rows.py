@@ -35,6 +35,10 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
 from xlapy_runtime.records import Record
 
+HALVES_APART = 4096
+"""Bytes of a page. What is kept of two blocks lies half a page apart in it, or a multiple and that: a load waits for a
+store to the same place of another page."""
+
 
 class RowPlan(Record):
     """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
@@ -71,6 +75,12 @@ class RowPlan(Record):
         _, *later = self.readers[operand]
         return next((sweep for sweep in later if sweep in self.busy), later[0])
 
+    @property
+    def hosting_sweep(self) -> int:
+        """The fold beside which another block is finished: one that has much to compute, if there is one."""
+        folds = range(len(self.reduces))
+        return max((sweep for sweep in folds if sweep in self.busy), default=folds[-1])
+
     def is_per_row(self, root: Instruction) -> bool:
         """A result has one value for each row."""
         return not self.space.is_full(root) and all(root is not fold.reduce for fold in self.columns)
@@ -81,7 +91,11 @@ class Extent:
     """How many rows there are, how long they are, and how many are taken together: constants, unless a kernel finds out
     when it runs. There is room for the most rows that may be taken together, and for their elements. The last sweep
     goes over `together` of them side by side, which share what is read of arrays that are repeated for all rows.
-    `fits` says that nothing is left over of a row, as vectors are taken."""
+    `fits` says that nothing is left over of a row, as vectors are taken.
+
+    With `delays`, the last sweep over a block is part of a fold of the next block: what divides, or waits for memory,
+    does so beside what computes. The rows then have one dimension, and what folds them is asked for some elements twice
+    unless all `fits`."""
 
     rows: Value
     length: Value
@@ -91,6 +105,7 @@ class Extent:
     streams: Value  # whether results go past the caches
     together: int = 1
     fits: bool = False
+    delays: bool = False
 
     @classmethod
     def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
@@ -224,7 +239,8 @@ def emit_rows(
             own = k.mul(parts.index, blocks), k.mul(k.add(parts.index, 1), blocks)
             _over_blocks(block, outputs, stored, *own, overlapping=False)
     else:
-        _over_blocks(block, outputs, stored, begin, end, overlapping=not in_place)
+        over_blocks = _over_blocks_with_delay if extent.delays else _over_blocks
+        over_blocks(block, outputs, stored, begin, end, overlapping=not in_place)
     if plan.streaming:
         k.fence()
 
@@ -261,41 +277,93 @@ def _over_blocks(
     overlapping: bool,
 ) -> None:
     """All sweeps over each of some blocks of rows. `stored` are the outputs as whole arrays are stored to them."""
-    k, plan, extent = block.k, block.plan, block.extent
-    last = k.sub(extent.rows, extent.block)
-    graph = ElementGraph(Indexing(k, 1), block.arrays)
-    inits = [graph.values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
+    k, extent = block.k, block.extent
+    inits = block.inits()
     with k.loop(begin, end) as units:
-        first = k.smin(k.mul(units.index, extent.block), last)
+        first = block.first_row(units.index)
         for sweep, init in enumerate(inits):
             with k.loop(0, extent.block) as rows:
                 block.row(first, rows.index, sweep).reduce(init)
-        with k.loop(0, extent.block, extent.together) as rows:
-            slots = [k.add(rows.index, number) for number in range(extent.together)]
-            group = [block.row(first, slot, len(inits)) for slot in slots]
-            # What is stored may take the place of an operand, so all that reads one comes first.
-            values = [row.values_per_row() for row in group]
-            store_full(group, stored, overlapping=overlapping)
-            for row, own in zip(group, values, strict=True):
-                row.store_per_row(outputs, own)
+        _last_sweep(block, outputs, stored, first, None, overlapping=overlapping)
+
+
+def _over_blocks_with_delay(
+    block: _Block,
+    outputs: Sequence[Array],
+    stored: Sequence[Array],
+    begin: Value,
+    end: Value,
+    *,
+    overlapping: bool,
+) -> None:
+    """The same, with the last sweep over each block beside the fold of the next one that computes most."""
+    k, extent, inits, host = block.k, block.extent, block.inits(), block.plan.hosting_sweep
+    with k.loop(begin, end) as units:
+        unit = units.index
+        first, before = block.first_row(unit), block.first_row(k.sub(unit, 1))
+        half, other = k.and_(unit, 1), k.xor(k.and_(unit, 1), 1)
+        for sweep, init in enumerate(inits):
+            with k.loop(0, extent.block) as rows:
+                slot = rows.index
+                fold = partial(block.row(first, slot, sweep, half).reduce, init)
+                if sweep != host:
+                    fold()
+                    continue
+                beside = partial(_fold_beside, fold, partial(block.row, before, slot, len(inits), other))
+                k.if_else(k.compare("eq", unit, begin), fold, partial(beside, outputs, stored), likely=False)
+    with k.if_(k.compare("lt", begin, end)):
+        unit = k.sub(end, 1)
+        _last_sweep(block, outputs, stored, block.first_row(unit), k.and_(unit, 1), overlapping=overlapping)
+
+
+def _fold_beside(
+    fold: Callable[..., None], late_row: Callable[[], _Row], outputs: Sequence[Array], stored: Sequence[Array]
+) -> None:
+    """Folds a row, and stores the results of a late one meanwhile."""
+    row = late_row()
+    values = row.values_per_row()
+    fold(_LateRow(row, stored))
+    row.store_per_row(outputs, values)
+
+
+def _last_sweep(
+    block: _Block,
+    outputs: Sequence[Array],
+    stored: Sequence[Array],
+    first: Value,
+    half: Value | None,
+    *,
+    overlapping: bool,
+) -> None:
+    """Stores the results of a block."""
+    k, extent, sweep = block.k, block.extent, len(block.plan.reduces)
+    with k.loop(0, extent.block, extent.together) as rows:
+        slots = [k.add(rows.index, number) for number in range(extent.together)]
+        group = [block.row(first, slot, sweep, half) for slot in slots]
+        # What is stored may take the place of an operand, so all that reads one comes first.
+        values = [row.values_per_row() for row in group]
+        store_full(group, stored, overlapping=overlapping)
+        for row, own in zip(group, values, strict=True):
+            row.store_per_row(outputs, own)
 
 
 def _past_caches(k: KernelBuilder, plan: RowPlan, extent: Extent, outputs: Sequence[Array]) -> list[Array]:
     """The outputs, those of whole arrays stored past the caches if all vectors of all rows lie so that this may be."""
     is_off = k.xor(extent.streams, 1)
+    lanes = max(plan.lanes, plan.reduces[plan.hosting_sweep].lanes if extent.delays else 1)
     placed = []
     for root, output in zip(plan.roots, outputs, strict=True):
         if plan.space.is_full(root):
             width = memory_type(root.shape.type).bytes
             row_bytes = k.mul(extent.length, width)
-            (output,) = past_caches(k, [output], plan.lanes * width, apart=row_bytes, unless=is_off)
+            (output,) = past_caches(k, [output], lanes * width, apart=row_bytes, unless=is_off)
         placed.append(output)
     return placed
 
 
 class _Block:
     """Room for what the rows of a block keep from one sweep to the next: one row of each kept value, and the results
-    of the reduces."""
+    of the reduces. Where the last sweep comes late, there are two halves of it, for blocks in turns."""
 
     def __init__(self, k: KernelBuilder, plan: RowPlan, extent: Extent, arrays: Mapping[Instruction, Array]) -> None:
         self.k = k
@@ -307,21 +375,45 @@ class _Block:
 
     def _room(self, instruction: Instruction, elements: int) -> Value:
         parts = 2 if instruction.shape.type.is_complex else 1
-        return self.k.alloca(memory_type(instruction.shape.type), elements * parts, align=64)
+        type, most = memory_type(instruction.shape.type), elements * parts
+        if self.extent.delays:
+            most += self._half_bytes(instruction, elements) // type.bytes
+        return self.k.alloca(type, most, align=64)
 
-    def row(self, first: Value, slot: Value, sweep: int) -> _Row:
+    @staticmethod
+    def _half_bytes(instruction: Instruction, elements: int) -> int:
+        """From one half of the room for so many elements to the other."""
+        pages = -(-elements * instruction.shape.type.bytes // HALVES_APART)
+        return pages * HALVES_APART + HALVES_APART // 2
+
+    def inits(self) -> list[Element]:
+        """What the reduces begin with."""
+        graph = ElementGraph(Indexing(self.k, 1), self.arrays)
+        return [graph.values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in self.plan.reduces]
+
+    def first_row(self, unit: Value) -> Value:
+        """Of a unit. The last ones overlap those before them."""
+        k, extent = self.k, self.extent
+        return k.smin(k.mul(unit, extent.block), k.sub(extent.rows, extent.block))
+
+    def row(self, first: Value, slot: Value, sweep: int, half: Value | None = None) -> _Row:
         """Row `first + slot`, as sweep number `sweep` finds it."""
         k, plan, most_rows = self.k, self.plan, self.extent.most_rows
         sources = plan.sources[sweep]
-        stored = {value: self._scratch(value, slot) for value in self.kept if value in sources}
+        stored = {value: self._scratch(value, slot, half) for value in self.kept if value in sources}
         results = {
-            reduce: Array(room, Shape.array(reduce.shape.element_type, (most_rows,)), f"value.{reduce.name}", False)
+            reduce: Array(
+                self._in_half(room, reduce, most_rows, half),
+                Shape.array(reduce.shape.element_type, (most_rows,)),
+                f"value.{reduce.name}",
+                False,
+            )
             for reduce, room in self.values.items()
         }
         scalar = Indexing(k, 1)
         place = Index((most_rows,), (Coordinate(slot),))
         known = {reduce: result.load(scalar, place) for reduce, result in results.items() if reduce in sources}
-        scratch = {value: self._scratch(value, slot) for value in plan.kept[sweep]}
+        scratch = {value: self._scratch(value, slot, half) for value in plan.kept[sweep]}
         arrays = {**self._fetched(sweep), **stored}
         number = k.add(first, slot)
         beforehand = plan.beforehand[sweep]
@@ -329,10 +421,15 @@ class _Block:
         known.update(zip(beforehand, made, strict=True))
         return _Row(k, plan, self.extent, sweep, arrays, scratch, results, known, place, number)
 
-    def _scratch(self, value: Instruction, slot: Value) -> Array:
+    def _in_half(self, room: Value, instruction: Instruction, elements: int, half: Value | None) -> Value:
+        """Where a half of some room begins."""
+        return room if half is None else self.k.gep(room, half, self._half_bytes(instruction, elements))
+
+    def _scratch(self, value: Instruction, slot: Value, half: Value | None) -> Array:
         """Where a row of a block keeps a value."""
         k = self.k
-        pointer = k.gep(self.kept[value], k.mul(slot, self.extent.length), memory_type(value.shape.type).bytes)
+        room = self._in_half(self.kept[value], value, self.extent.most_elements, half)
+        pointer = k.gep(room, k.mul(slot, self.extent.length), memory_type(value.shape.type).bytes)
         return RowScratch(pointer, value.shape, f"row.{value.name}", read_only=False, kept=len(self.plan.space.kept))
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:
@@ -364,23 +461,29 @@ class _Row(Record):
     place: Index  # in the block
     number: Value
 
-    def reduce(self, init: Element) -> None:
-        """Folds the row, and keeps what later sweeps need of what this one computes."""
+    def reduce(self, init: Element, late: _LateRow | None = None) -> None:
+        """Folds the row, and keeps what later sweeps need of what this one computes; stores the results of a `late` row
+        meanwhile."""
         plan = self.plan.reduces[self.sweep]
         length = self.extent.length
         size = length if length.constant is None else None
-        result = fold_along(self.k, plan, self.positions(), init, self._element, size, fits=self.extent.fits)
+        element = partial(self._element, late=late)
+        result = fold_along(self.k, plan, self.positions(), init, element, size, fits=self.extent.fits)
         value = rounded(self.k, result, plan.reduce.shape.type)
         self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
 
-    def _element(self, ix: Indexing, index: Index) -> Element:
-        """The element that is folded; what is kept of it goes to scratch."""
+    def _element(self, ix: Indexing, index: Index, *, late: _LateRow | None) -> Element:
+        """The element that is folded; what is kept of it goes to scratch. What a late row reads comes before that: the
+        processor takes a store to the same place of any page for one of what is read behind it."""
         kept = self.plan.kept[self.sweep]
         operand = self.plan.reduces[self.sweep].reduce.operands[0]
         graph = ElementGraph(ix, self.arrays, self.scalars)
         value, *others = graph.values([(instruction, index) for instruction in (operand, *kept)])
+        stores = [] if late is None else late.stores(ix, index)
         for instruction, other in zip(kept, others, strict=True):
             self.scratch[instruction].store(ix, index, other)
+        for store in stores:
+            store()
         return value
 
     def elements(self, ix: Indexing, requests: Sequence[tuple[Instruction, Index]]) -> list[Element]:
@@ -408,6 +511,22 @@ class _Row(Record):
         """Where the row is in the dimensions that count rows."""
         dims = self.plan.space.kept_dims
         return dict(enumerate(Indexing(self.k, 1).delinearize(Coordinate(self.number), dims)))
+
+
+class _LateRow(Record):
+    """A row whose results are stored while another one is folded."""
+
+    row: _Row
+    outputs: Sequence[Array]
+
+    def stores(self, ix: Indexing, index: Index) -> list[Callable[[], None]]:
+        """Computes the results at the same place of this row, and answers what stores them."""
+        row, along = self.row, ix.split(index)[-1]
+        place = Index(index.dims, (Coordinate(row.number), along), mask=index.mask)
+        placed = zip(row.plan.roots, self.outputs, strict=True)
+        full = [(root, output) for root, output in placed if row.plan.space.is_full(root)]
+        values = row.elements(ix, [(root, place) for root, _ in full])
+        return [partial(output.store, ix, place, value) for (_, output), value in zip(full, values, strict=True)]
 
 
 def _place_in(values: Instruction, scalar: Indexing, row: Value) -> Index:

@@ -99,7 +99,10 @@ def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: boo
     plan = replace(plan, streaming=not in_place and any(map(plan.space.is_full, plan.roots)))
     most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_LENGTH)
     streams = k.compare("ne", problem["streams"], 0)
-    extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, streams, together, is_whole)
+    delays = any(map(plan.space.is_full, plan.roots)) and (is_whole or not in_place)
+    extent = Extent(
+        problem["rows"], length, problem["block"], most_rows, most_elements, streams, together, is_whole, delays
+    )
     ahead = 0 if is_whole else FETCHED_AHEAD
     alias = None if in_place else "operands"
 
