@@ -57,8 +57,15 @@ INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
 GENERATORS = ("iota",)
 LEAST_ROW = 16  # elements: shorter rows fill no vectors
 MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps find in a cache, and room on the stack
+MOST_LONG_ROW_BYTES = 512 * 1024
+"""The same where there are several rows to share out: a second-level cache holds one, or the last one does."""
+
+LEAST_LONG_ROWS = 16
 SWEPT_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
 LEAST_ROWS = 2  # swept together, unless one of them is longer: the end of a fold always takes a while
+MOST_ON_STACK = MOST_ROW_BYTES // (8 * LEAST_ROWS)
+"""Elements of a row, of which a stack has room for what is kept of some, in the code of a library."""
+
 LEAST_STRIP = 16  # columns that a kernel takes side by side: a line of a cache at the least
 WIDEST_STRIP = 256  # columns: sixteen of the widest vectors
 MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
@@ -377,7 +384,12 @@ def row_space(reduce: Instruction) -> RowSpace | None:
 def _are_rows(space: RowSpace, shape: Shape) -> bool:
     """Each fold lies in one piece that a cache holds."""
     is_last = space.kept == tuple(range(len(space.kept)))
-    return is_last and shape.dims[-1] >= LEAST_ROW and space.row_length * shape.type.bytes <= MOST_ROW_BYTES
+    return is_last and shape.dims[-1] >= LEAST_ROW and space.row_length * shape.type.bytes <= most_row_bytes(space.rows)
+
+
+def most_row_bytes(rows: int) -> int:
+    """Of each of so many rows in one kernel."""
+    return MOST_ROW_BYTES if rows < LEAST_LONG_ROWS else MOST_LONG_ROW_BYTES
 
 
 def _are_columns(space: RowSpace, shape: Shape) -> bool:
@@ -391,11 +403,20 @@ def _are_columns(space: RowSpace, shape: Shape) -> bool:
     )
 
 
+def keeps_much(computation: Computation) -> bool:
+    """Whether a stack may have no room for what a fused computation of row kind keeps from one fold to the next."""
+    space = row_space(_first_fold(computation))
+    return space is not None and (space.is_columns or space.row_length > MOST_ON_STACK)
+
+
 def column_space(computation: Computation) -> RowSpace | None:
     """The columns that a fused computation of row kind folds, if it is a chain over such."""
-    fold = next(instruction for instruction in computation.post_order() if instruction.opcode == "reduce")
-    space = row_space(fold)
+    space = row_space(_first_fold(computation))
     return space if space is not None and space.is_columns else None
+
+
+def _first_fold(computation: Computation) -> Instruction:
+    return next(instruction for instruction in computation.post_order() if instruction.opcode == "reduce")
 
 
 def _wide(dims: Sequence[int]) -> list[int]:

@@ -24,11 +24,11 @@ from xlapy.codegen.libraries.chain_bodies import BODIES, COLUMN_BODIES, FOLDED_B
 from xlapy.codegen.libraries.chain_body import has_functions, read_body
 from xlapy.codegen.libraries.chain_columns import COLUMNS, widths_of
 from xlapy.codegen.libraries.chain_problem import chain_of
-from xlapy.codegen.libraries.chain_rows import LEAST_LENGTH, MOST_LENGTH, ROWS, WHOLE
+from xlapy.codegen.libraries.chain_rows import LEAST_LENGTH, ROWS, WHOLE
 from xlapy.codegen.target import REFERENCE_MACHINES, Target, host_target, reference_target
 from xlapy.compiler import compile_module
 from xlapy.hlo import element_types as et
-from xlapy.hlo.kernel_plan import RowSpace
+from xlapy.hlo.kernel_plan import LEAST_LONG_ROWS, MOST_LONG_ROW_BYTES, MOST_ON_STACK, RowSpace
 from xlapy.passes.fusion.rows import LARGE_ARRAY_BYTES
 
 Program = Callable[..., Any]
@@ -224,7 +224,7 @@ def test_whole_rows_may_take_the_place_of_the_operand(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("body", WITH_FUNCTIONS)
 def test_whole_rows_are_whole_steps_of_plans(body: str) -> None:
     """Whatever the machine."""
-    space = RowSpace((1 << 20, MOST_LENGTH), (1,))
+    space = RowSpace((1 << 20, MOST_ON_STACK), (1,))
     for type, name in product((et.F32, et.F64) if body in BODIES else (et.BF16, et.F16), REFERENCE_MACHINES):
         chain = chain_of(read_body((BODIES | WIDE_BODIES)[body]), type, space)
         plan = plan_rows(chain, 0, reference_target(name), in_place=True)
@@ -332,7 +332,7 @@ def test_a_result_may_take_the_place_of_the_operand(shape: tuple[int, int], monk
 def test_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many of them make a block."""
     random = np.random.default_rng(9)
-    lengths = [LEAST_LENGTH, LEAST_LENGTH + 1, 100, 341, 700, 1025, MOST_LENGTH]
+    lengths = [LEAST_LENGTH, LEAST_LENGTH + 1, 100, 341, 700, 1025, MOST_ON_STACK]
     values = [
         random.normal(size=dims).astype(np.float32) for n in lengths for dims in ((300_000 // n + 200, n), (n,), (n,))
     ]
@@ -347,6 +347,24 @@ def test_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     found = from_library(*values)
     for one, other in zip(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values), strict=True):
         assert_same(one, other)
+
+
+@pytest.mark.parametrize("length", [MOST_ON_STACK + 1, 4 * WHOLE * WHOLE, 33_333])
+def test_long_rows_are_kept_in_memory_of_tasks(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By any number of threads, and where they take the place of an operand."""
+    values = arguments((67, length), np.float32)
+
+    def program(x: Any, scale: Any, shift: Any) -> Any:
+        added = jax.lax.optimization_barrier(x + scale)
+        return jax.nn.softmax(x, -1), jax.nn.softmax(added, -1), layer_norm(x, scale, shift)
+
+    text = text_of(program, values)
+    programs = [xlapy.compile(text, xlapy.CompileOptions(num_threads=n)) for n in (1, 2, 3, 8)]
+    assert libraries_of(programs[0]) == ["chain_rows_layer_norm_f32", "chain_rows_softmax_f32"]
+    wanted = without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values)
+    for found in (one(*values) for one in programs):
+        for one, other in zip(found, wanted, strict=True):
+            assert_same(one, other)
 
 
 @pytest.mark.parametrize("length", [1024, 1040, 1003])
@@ -494,7 +512,10 @@ def test_other_chains_are_compiled() -> None:
     stays(lambda x: x / jnp.sqrt((x * x).sum(-1, keepdims=True)), x[:400, :512])  # it takes little work
     stays(lambda x: jnp.exp(x - x.min(-1, keepdims=True)), x)  # another fold
     stays(lambda x, s: layer_norm(x, s, s[::-1]), x, scale)  # a reverse
-    stays(lambda x: jax.nn.softmax(x, -1), np.ones((20, MOST_LENGTH * 4), np.float32))  # long rows
+    stays(
+        lambda x: jax.nn.softmax(x, -1), np.ones((20, MOST_ON_STACK * 4), np.float32)[: LEAST_LONG_ROWS - 1]
+    )  # few long rows
+    stays(lambda x: jax.nn.softmax(x, -1), np.ones((20, MOST_LONG_ROW_BYTES // 4 + 1), np.float32))  # longer ones
     rows = np.random.default_rng(2).normal(size=(UNEVEN[0],)).astype(np.float32)
     stays(lambda x, r: jax.nn.softmax(x * r[:, None], -1), x, rows)  # a number for each row
     stays(lambda x: (jax.nn.softmax(x, -1), x.max(-1)), x)  # two results

@@ -27,10 +27,10 @@ from xlapy.codegen.libraries.chain_bodies import (
 from xlapy.codegen.libraries.chain_body import ChainBody, read_body
 from xlapy.codegen.libraries.chain_columns import COLUMNS, widths_of
 from xlapy.codegen.libraries.chain_problem import chain_of
-from xlapy.codegen.libraries.chain_rows import MOST_LENGTH, ROWS
+from xlapy.codegen.libraries.chain_rows import ROWS
 from xlapy.codegen.target import REFERENCE_MACHINES, reference_target
 from xlapy.hlo import element_types as et
-from xlapy.hlo.kernel_plan import RowSpace
+from xlapy.hlo.kernel_plan import MOST_ON_STACK, RowSpace
 from xlapy.passes.fusion.rows import LARGE_ARRAY_BYTES
 
 Program = Callable[..., Any]
@@ -107,7 +107,7 @@ def test_moments_of_rows(program: Any, dtype: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("program", [moments, variance])
 def test_moments_of_long_rows(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept of them, for which a stack would need room."""
-    x = normal(40, 3 * MOST_LENGTH + 3)
+    x = normal(40, 3 * MOST_ON_STACK + 3)
     check(lambda x: program(x, 1), [x], [name_of(ROWS, program.__name__, np.float32)], monkeypatch)
 
 
@@ -196,7 +196,7 @@ def test_libraries_have_the_strips_of_plans(body: str) -> None:
 
 @pytest.mark.parametrize("body", FOLDED_BODIES)
 def test_nothing_is_kept_of_rows_that_may_be_long(body: str) -> None:
-    chain = chain_of(read_body(ALL_BODIES[body]), et.F32, RowSpace((1 << 20, MOST_LENGTH), (1,)))
+    chain = chain_of(read_body(ALL_BODIES[body]), et.F32, RowSpace((1 << 20, MOST_ON_STACK), (1,)))
     plan = plan_rows(chain, 0, reference_target("avx2"), in_place=False)
     assert not any(plan.kept)
 

@@ -33,7 +33,7 @@ from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import FOLDING_KINDS, column_space, region_functions
+from xlapy.hlo.kernel_plan import FOLDING_KINDS, keeps_much, region_functions
 from xlapy.hlo.ops import Trait
 from xlapy.support.errors import UnsupportedError
 
@@ -111,4 +111,4 @@ def _may_have_scratch(instruction: Instruction) -> bool:
     computation = instruction.called[0]
     is_rows = instruction.attributes["kind"] is FusionKind.OUTPUT
     has_steps = fold_steps(computation) is not None or fold_to_finish(computation) is not None
-    return has_steps or (is_rows and column_space(computation) is not None)
+    return has_steps or (is_rows and keeps_much(computation))

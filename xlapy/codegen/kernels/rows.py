@@ -35,9 +35,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
 from xlapy_runtime.records import Record
 
-HALVES_APART = 4096
-"""Bytes of a page. What is kept of two blocks lies half a page apart in it, or a multiple and that: a load waits for a
-store to the same place of another page."""
+PAGE_BYTES = 4096
 
 
 class RowPlan(Record):
@@ -95,7 +93,8 @@ class Extent:
 
     With `delays`, the last sweep over a block is part of a fold of the next block: what divides, or waits for memory,
     does so beside what computes. The rows then have one dimension, and what folds them is asked for some elements twice
-    unless all `fits`."""
+    unless all `fits`. What is kept of rows that are longer than there is room for lies in `scratch` memory, if that is
+    given; these are taken one by one."""
 
     rows: Value
     length: Value
@@ -106,6 +105,7 @@ class Extent:
     together: int = 1
     fits: bool = False
     delays: bool = False
+    scratch: Value | None = None
 
     @classmethod
     def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
@@ -122,6 +122,12 @@ class RowScratch(Array):
 
     def offset(self, ix: Indexing, index: Index) -> Coordinate:
         return ix.linearize(ix.split(index)[self.kept :], self.shape.strides()[self.kept :])
+
+
+def bytes_to_other_half(size: int) -> int:
+    """From what is kept of a block of so many bytes to what is kept of the next: half a page and some whole ones, since
+    a load waits for a store to the same place of any page."""
+    return -(-size // PAGE_BYTES) * PAGE_BYTES + PAGE_BYTES // 2
 
 
 def plan_rows(
@@ -370,21 +376,31 @@ class _Block:
         self.plan = plan
         self.extent = extent
         self.arrays = arrays
-        self.kept = {value: self._room(value, extent.most_elements) for values in plan.kept for value in values}
         self.values = {reduce.reduce: self._room(reduce.reduce, extent.most_rows) for reduce in plan.reduces}
+        kept = [value for values in plan.kept for value in values]
+        self.kept = {value: self._room(value, extent.most_elements) for value in kept}
+        if extent.scratch is not None:
+            self._keep_in_scratch(extent.scratch)
 
     def _room(self, instruction: Instruction, elements: int) -> Value:
-        parts = 2 if instruction.shape.type.is_complex else 1
-        type, most = memory_type(instruction.shape.type), elements * parts
+        type, size = memory_type(instruction.shape.type), elements * instruction.shape.type.bytes
         if self.extent.delays:
-            most += self._half_bytes(instruction, elements) // type.bytes
-        return self.k.alloca(type, most, align=64)
+            size += bytes_to_other_half(size)
+        return self.k.alloca(type, size // type.bytes, align=64)
 
-    @staticmethod
-    def _half_bytes(instruction: Instruction, elements: int) -> int:
-        """From one half of the room for so many elements to the other."""
-        pages = -(-elements * instruction.shape.type.bytes // HALVES_APART)
-        return pages * HALVES_APART + HALVES_APART // 2
+    def _keep_in_scratch(self, scratch: Value) -> None:
+        """Takes memory that is told where rows are longer than there is room for."""
+        k, extent = self.k, self.extent
+        is_long = k.compare("gt", extent.length, extent.most_elements)
+        for value, room in self.kept.items():
+            self.kept[value] = k.select(is_long, scratch, room)
+            scratch = k.gep(scratch, self._bytes_to_other_half(value, extent.length), 2)
+
+    def _bytes_to_other_half(self, value: Instruction, elements: Value) -> Value:
+        """The same as `bytes_to_other_half`, of so many elements."""
+        k = self.k
+        pages = k.and_(k.add(k.mul(elements, value.shape.type.bytes), PAGE_BYTES - 1), -PAGE_BYTES)
+        return k.add(pages, PAGE_BYTES // 2)
 
     def inits(self) -> list[Element]:
         """What the reduces begin with."""
@@ -403,7 +419,7 @@ class _Block:
         stored = {value: self._scratch(value, slot, half) for value in self.kept if value in sources}
         results = {
             reduce: Array(
-                self._in_half(room, reduce, most_rows, half),
+                self._in_half(room, reduce, k.const(I64, most_rows), half),
                 Shape.array(reduce.shape.element_type, (most_rows,)),
                 f"value.{reduce.name}",
                 False,
@@ -421,15 +437,16 @@ class _Block:
         known.update(zip(beforehand, made, strict=True))
         return _Row(k, plan, self.extent, sweep, arrays, scratch, results, known, place, number)
 
-    def _in_half(self, room: Value, instruction: Instruction, elements: int, half: Value | None) -> Value:
-        """Where a half of some room begins."""
-        return room if half is None else self.k.gep(room, half, self._half_bytes(instruction, elements))
+    def _in_half(self, room: Value, value: Instruction, elements: Value, half: Value | None) -> Value:
+        """Where a half of the room for so many elements begins."""
+        k = self.k
+        return room if half is None else k.gep(room, k.mul(half, self._bytes_to_other_half(value, elements)))
 
     def _scratch(self, value: Instruction, slot: Value, half: Value | None) -> Array:
         """Where a row of a block keeps a value."""
-        k = self.k
-        room = self._in_half(self.kept[value], value, self.extent.most_elements, half)
-        pointer = k.gep(room, k.mul(slot, self.extent.length), memory_type(value.shape.type).bytes)
+        k, extent = self.k, self.extent
+        room = self._in_half(self.kept[value], value, k.mul(extent.block, extent.length), half)
+        pointer = k.gep(room, k.mul(slot, extent.length), memory_type(value.shape.type).bytes)
         return RowScratch(pointer, value.shape, f"row.{value.name}", read_only=False, kept=len(self.plan.space.kept))
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -45,11 +45,13 @@ from xlapy.codegen.libraries.chain_rows import (
     WHOLE,
     emit_rows_chain,
     in_place_name,
-    most_length,
+    most_scratch_bytes,
     names_of_functions,
     rows_together,
+    scratch_bytes,
     whole_name,
 )
+from xlapy.codegen.libraries.chain_rows import SIZES as ROW_SIZES
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
@@ -70,10 +72,17 @@ _BODIES = {
 
 @dataclass(frozen=True, slots=True)
 class ChainCall:
-    """How a library computes a chain: by which function, in how many units."""
+    """How a library computes a chain over rows: by which function, in how many units, with how much memory for each
+    task."""
 
     call: LibraryCall
     units: int
+    own_bytes: int = 0
+
+    def in_tasks(self, grain: int, task_bytes: int) -> LibraryCall:
+        """The call for tasks of so many units, and with so much memory each."""
+        sizes = dict(zip(ROW_SIZES, self.call.numbers, strict=False)) | {"grain": grain, "task_bytes": task_bytes}
+        return replace(self.call, numbers=(*sizes.values(), *self.call.numbers[len(sizes) :]))
 
 
 def call_over_rows(
@@ -83,10 +92,13 @@ def call_over_rows(
     `part`: rows for which it is called at a time, if not all. That of a first step lies in scratch memory."""
     chain = _large_chain(computation, LEAST_WHOLE_BYTES)
     body = None if chain is None else _body_of(chain, ROWS)
-    if chain is None or body is None or not LEAST_LENGTH <= chain.space.row_length <= most_length(body, chain.type):
+    if chain is None or body is None or chain.space.row_length < LEAST_LENGTH:
         return None
+    own_bytes = scratch_bytes(chain.body, chain.type, chain.space.row_length, target)
+    if own_bytes and (part or is_first_step or own_bytes > most_scratch_bytes(target)):
+        return None  # the memory has other uses, or no cache holds it
     is_large = _largest(computation) >= LEAST_BYTES
-    is_whole = not (is_large or chain.space.row_length % WHOLE) and has_functions(chain.body)
+    is_whole = not (is_large or own_bytes or chain.space.row_length % WHOLE) and has_functions(chain.body)
     if not (is_large or is_whole):
         return None
     space, together = chain.space, rows_together(chain.body)
@@ -99,10 +111,10 @@ def call_over_rows(
     name = library_name(ROWS, body, chain.type)
     whole = [root for root in fusion_roots(computation) if space.is_full(root)]
     streams = not (in_place or part) and bool(whole) and is_streamed(whole, target.lanes(chain.type.bits), target)
-    sizes = (space.rows, space.row_length, block, streams)
+    sizes = (space.rows, space.row_length, block, streams, 1, 0)
     function = whole_name(name) if is_whole else in_place_name(name) if in_place else name
     call = _call(name, function, sizes, chain, computation, in_scratch=is_first_step)
-    return ChainCall(call, -(-space.rows // block))
+    return ChainCall(call, -(-space.rows // block), own_bytes)
 
 
 def call_over_columns(

@@ -8,36 +8,32 @@ sizes and constants in a table.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import Module, Value
-from xlapy.codegen.kernels.rows import Extent, emit_rows, plan_rows
-from xlapy.codegen.libraries.chain_bodies import FOLDED_BODIES
+from xlapy.codegen.kernels.rows import Extent, bytes_to_other_half, emit_rows, plan_rows
 from xlapy.codegen.libraries.chain_body import ALONG, ChainBody, has_functions
-from xlapy.codegen.libraries.chain_problem import ChainProblem, chain_function, chain_of
+from xlapy.codegen.libraries.chain_problem import SCRATCH_PLACE, ChainProblem, chain_function, chain_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import LEAST_ROWS, MOST_ROW_BYTES, SWEPT_ELEMENTS, RowSpace
+from xlapy.hlo.kernel_plan import LEAST_ROWS, MOST_ON_STACK, SWEPT_ELEMENTS, RowSpace
 from xlapy.hlo.shape import Shape
 
 ROWS = "rows"
-SIZES = ("rows", "length", "block", "streams")
-"""How many rows there are, their elements, how many are taken together, and whether results go past the caches."""
+SIZES = ("rows", "length", "block", "streams", "grain", "task_bytes")
+"""How many rows there are, their elements, how many are taken together, whether results go past the caches, and units
+and scratch memory of a task: for what is kept of rows that are too long for a stack."""
 
 LEAST_LENGTH = 64
-MOST_LENGTH = MOST_ROW_BYTES // (8 * LEAST_ROWS)
-"""Elements of a row. A stack has room for some rows of what is kept of the widest ones."""
-
-MOST_FOLDED_BYTES = MOST_ROW_BYTES
-"""The same where nothing is kept."""
-
 WHOLE = 128
 """Elements of a strip. Of rows that are made of such, vectors leave nothing over, however many are taken at once."""
 
-_SPACE = RowSpace((1 << 20, MOST_LENGTH), (1,))
+_SPACE = RowSpace((1 << 20, MOST_ON_STACK), (1,))
 """For plans, in which the number of rows has no part."""
 
 
@@ -69,9 +65,18 @@ def names_of_functions(name: str, body: ChainBody) -> tuple[str, ...]:
     return (name, in_place_name(name), *([whole_name(name)] if has_functions(body) else []))
 
 
-def most_length(body: str, type: ElementType) -> int:
-    """Elements of a row."""
-    return MOST_FOLDED_BYTES // type.bytes if body in FOLDED_BODIES else MOST_LENGTH
+def most_scratch_bytes(target: Target) -> float:
+    """More is not worth it, where no cache is near that would hold it: functions are computed again as fast."""
+    return target.l2_bytes / 3 if target.has_far_last_cache else math.inf
+
+
+@cache
+def scratch_bytes(body: ChainBody, type: ElementType, length: int, target: Target) -> int:
+    """What a task needs for what is kept of rows of so many elements, beside the stack."""
+    if length <= MOST_ON_STACK:
+        return 0
+    plan = plan_rows(chain_of(body, type, _SPACE), 0, target, in_place=False)
+    return sum(2 * bytes_to_other_half(length * value.shape.type.bytes) for values in plan.kept for value in values)
 
 
 def rows_together(body: ChainBody) -> int:
@@ -97,11 +102,25 @@ def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: boo
     k, length = problem.k, problem["length"]
     plan = plan_rows(problem.computation, 0, target, in_place=in_place)
     plan = replace(plan, streaming=not in_place and any(map(plan.space.is_full, plan.roots)))
-    most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_LENGTH)
+    most_rows, most_elements = (
+        SWEPT_ELEMENTS // LEAST_LENGTH,
+        max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_ON_STACK),
+    )
     streams = k.compare("ne", problem["streams"], 0)
     delays = any(map(plan.space.is_full, plan.roots)) and (is_whole or not in_place)
+    task = k.udiv(k.parameters["begin"], problem["grain"])
+    scratch = k.gep(problem.pointer(SCRATCH_PLACE), k.mul(task, problem["task_bytes"]))
     extent = Extent(
-        problem["rows"], length, problem["block"], most_rows, most_elements, streams, together, is_whole, delays
+        problem["rows"],
+        length,
+        problem["block"],
+        most_rows,
+        most_elements,
+        streams,
+        together,
+        fits=is_whole,
+        delays=delays,
+        scratch=None if is_whole else scratch,
     )
     ahead = 0 if is_whole else FETCHED_AHEAD
     alias = None if in_place else "operands"

@@ -11,7 +11,7 @@ from xlapy.codegen.kernels.columns import TASKS_PER_CORE, emit_columns, plan_col
 from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call, kernel_of_fold
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan, emit_wide_columns, plan_wide_columns
-from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows, call_over_wide_columns
+from xlapy.codegen.libraries.chain import ChainCall, call_over_columns, call_over_rows, call_over_wide_columns
 from xlapy.codegen.libraries.fold import call_of_first_step
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
@@ -43,7 +43,7 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     total = sum(operand.shape.bytes for operand in operands)
     chain = call_over_rows(computation, situation.target, in_place=situation.in_place, part=situation.part)
     if chain is not None:
-        return replace(kernel_of_call(chain.call, chain.units, operands, computation.root), has_long_tasks=True)
+        return _kernel_of_rows(chain, computation, situation.target)
     plan = plan_rows(computation, total, situation.target, in_place=situation.in_place, part=situation.part)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
@@ -51,6 +51,21 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
         emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body, has_long_tasks=True)
+
+
+def _kernel_of_rows(chain: ChainCall, computation: Computation, target: Target) -> Kernel:
+    """The kernel of a chain that a library computes. Tasks with memory of their own are few, as in columns."""
+    kernel = replace(
+        kernel_of_call(chain.call, chain.units, computation.parameters, computation.root), has_long_tasks=True
+    )
+    if not chain.own_bytes:
+        return kernel
+    kernel = replace(kernel, own_bytes=chain.own_bytes, least_units=_units_of_few_tasks(chain.units, target))
+    return replace(kernel, body=chain.in_tasks(kernel.grain, kernel.task_bytes))
+
+
+def _units_of_few_tasks(units: int, target: Target) -> int:
+    return -(-units // (TASKS_PER_CORE * target.cores))
 
 
 def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
@@ -70,7 +85,7 @@ def _kernel_over_columns(computation: Computation, target: Target) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
-    least = -(-plan.units // (TASKS_PER_CORE * target.cores)) if plan.scratch_bytes else 1
+    least = _units_of_few_tasks(plan.units, target) if plan.scratch_bytes else 1
     kernel = Kernel(
         plan.units,
         plan.bytes_per_unit,
