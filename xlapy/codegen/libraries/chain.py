@@ -16,7 +16,7 @@ import numpy as np
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I64, Module
-from xlapy.codegen.kernels.columns import ColumnPlan
+from xlapy.codegen.kernels.columns import TASKS_PER_CORE, ColumnPlan
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan
 from xlapy.codegen.libraries import Library, LibraryCall
@@ -45,7 +45,6 @@ from xlapy.codegen.libraries.chain_rows import (
     WHOLE,
     emit_rows_chain,
     in_place_name,
-    most_scratch_bytes,
     names_of_functions,
     rows_together,
     scratch_bytes,
@@ -95,8 +94,8 @@ def call_over_rows(
     if chain is None or body is None or chain.space.row_length < LEAST_LENGTH:
         return None
     own_bytes = scratch_bytes(chain.body, chain.type, chain.space.row_length, target)
-    if own_bytes and (part or is_first_step or own_bytes > most_scratch_bytes(target)):
-        return None  # the memory has other uses, or no cache holds it
+    if own_bytes and (part or is_first_step or own_bytes > _most_scratch_bytes(chain, target)):
+        return None  # the memory has other uses, or that is too much
     is_large = _largest(computation) >= LEAST_BYTES
     is_whole = not (is_large or own_bytes or chain.space.row_length % WHOLE) and has_functions(chain.body)
     if not (is_large or is_whole):
@@ -115,6 +114,15 @@ def call_over_rows(
     function = whole_name(name) if is_whole else in_place_name(name) if in_place else name
     call = _call(name, function, sizes, chain, computation, in_scratch=is_first_step)
     return ChainCall(call, -(-space.rows // block), own_bytes)
+
+
+def _most_scratch_bytes(chain: FoundChain, target: Target) -> float:
+    """That a task may have for what is kept of long rows: all of them less than the array has, and what a cache holds
+    where others are far. Else functions are computed again as fast."""
+    space = chain.space
+    array_bytes = space.rows * space.row_length * chain.type.bytes
+    most = array_bytes / (2 * min(space.rows, TASKS_PER_CORE * target.cores))
+    return min(most, target.l2_bytes / 3) if target.has_far_last_cache else most
 
 
 def call_over_columns(

@@ -8,7 +8,6 @@ sizes and constants in a table.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -63,11 +62,6 @@ def names_of_functions(name: str, body: ChainBody) -> tuple[str, ...]:
     """Those of a library. Where there is little to compute, code that knows the sizes of its arrays is faster in the
     caches (an RMS norm by a tenth), so that none is here for that."""
     return (name, in_place_name(name), *([whole_name(name)] if has_functions(body) else []))
-
-
-def most_scratch_bytes(target: Target) -> float:
-    """More is not worth it, where no cache is near that would hold it: functions are computed again as fast."""
-    return target.l2_bytes / 3 if target.has_far_last_cache else math.inf
 
 
 @cache
