@@ -58,6 +58,11 @@ class Frame:
 
     def pointer(self, location: Location) -> Value:
         """The address of a location."""
+        block = self._block(location)
+        return self.k.gep(block, location.start) if location.start else block
+
+    def _block(self, location: Location) -> Value:
+        """The address of what the location is, or is a part of."""
         k = self.k
         match location.home:
             case Home.PARAMETER:

@@ -67,7 +67,7 @@ def packed_side(
     """The call with its right side packed; None if that is no constant, or is best read as it lies."""
     side = 0 if is_turned_round(call.sizes) else 1
     location = plan.location(sides[side])
-    if sides[0] is sides[1] or location.home is not Home.CONSTANT or not _packs(call):
+    if sides[0] is sides[1] or location.home is not Home.CONSTANT or location.start or not _packs(call):
         return None
     constant = plan.constants[location.index]
     if _may_meet_infinity(call, constant):

@@ -26,13 +26,15 @@ class Home(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in memory: a block and an index (or byte offset) in it."""
+    """A place in memory: a block and an index (or byte offset) in it. A part of an array (`hlo/views.py`) begins
+    `start` bytes behind where the array does."""
 
     home: Home
     index: int
+    start: int = 0
 
     def __str__(self) -> str:
-        return f"{self.home.value}[{self.index}]"
+        return f"{self.home.value}[{self.index}]" + (f"+{self.start}" if self.start else "")
 
 
 class Scratch(Record):

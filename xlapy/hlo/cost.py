@@ -23,6 +23,7 @@ from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fusion_roots, is_cumulative
 from xlapy.hlo.leaves import is_renaming, origin_of_leaf
 from xlapy.hlo.loop_counter import mean_trips, recorded_trip_count, trip_count
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.views import is_name_or_part
 from xlapy.support.registry import Registry
 
 _ROUNDED_FUNCTIONS = """acos acosh asin asinh atan atanh atan2 cbrt cosh cosine erf exponential exponential-minus-one
@@ -83,7 +84,7 @@ def _sequence_cost(
         elif Trait.CONTROL in instruction.spec.traits:
             costs = [_sequence_cost(called, in_place) for called in instruction.called]
             total.add(max(costs, key=lambda cost: cost.bytes))
-        elif Trait.STRUCTURE not in instruction.spec.traits and not is_renaming(instruction):
+        elif Trait.STRUCTURE not in instruction.spec.traits and not is_name_or_part(instruction):
             total.add(arithmetic_cost(instruction))
             if not _is_in_register(instruction):
                 moved = traffic(instruction, in_place=in_place(instruction))

@@ -3,7 +3,8 @@
 The schedule, with the computations of while and conditional laid out inside it, numbers the points of the program: one
 for each instruction, or for all that run together. Each buffer is live in one or more ranges of points. Then
 
-1. names of one thing share its buffer (tuples, bitcasts, the parameters of called computations),
+1. names of one thing share its buffer (tuples, bitcasts, the parameters of called computations), and so do parts of
+   it that are read where they lie (`hlo/views.py`),
 2. values that would be copied move in together where their ranges allow it: the initial and the new state of a while
    with the state, the result of a branch with that of the conditional, an array with what it is after an update. Then
    those for which that only saves memory: an operand with a result that may overwrite it, element by element,
@@ -29,6 +30,7 @@ from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.views import is_part
 from xlapy.passes.buffers.arena import aligned, live_bytes, place_in_arena
 from xlapy.passes.buffers.guests import place_guests
 from xlapy.passes.buffers.merging import donate, handovers_of, merge
@@ -79,7 +81,7 @@ def arena_timeline(
     assigner, placed, _ = _walked(walk, [])
     owners: dict[Buffer, dict[Instruction, None]] = {buffer: {} for buffer in placed}
     for instruction in assigner.points:
-        if Trait.STRUCTURE in instruction.spec.traits or is_renaming(instruction):
+        if Trait.STRUCTURE in instruction.spec.traits or is_renaming(instruction) or is_part(instruction):
             continue
         for buffer in (*assigner.leaves[instruction], assigner.scratch.get(instruction)):
             if buffer is not None and buffer.representative() in owners:
@@ -111,6 +113,8 @@ def _plan_of(walk: _Walk, constants: list[Instruction]) -> BufferPlan:
         instruction: tuple(None if b is None else b.representative().location for b in buffers)
         for instruction, buffers in assigner.leaves.items()
     }
+    for part, start in assigner.starts.items():
+        leaves[part] = tuple(place and replace(place, start=start) for place in leaves[part])
     scratch = {
         user: Scratch(buffer.location, buffer.bytes)
         for user, buffer in assigner.scratch.items()

@@ -29,11 +29,11 @@ from xlapy.hlo.cost import traffic
 from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import may_share_a_run
-from xlapy.hlo.leaves import Leaf, array_leaves, is_name, origin_of_leaf
+from xlapy.hlo.leaves import Leaf, array_leaves, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.overwritten import is_overwritten
 from xlapy.hlo.schedule import JointRun, Schedule
-from xlapy.hlo.views import is_view
+from xlapy.hlo.views import array_of, is_name_or_part, is_view
 from xlapy.passes.analysis.in_place import overwritable_operands
 
 NAME = "joint-runs"
@@ -97,7 +97,7 @@ class _Sequence:
             return []
         deadlines = self._deadlines(moved)
         for place, instruction in enumerate(self.order):
-            if is_name(instruction):
+            if is_name_or_part(instruction):
                 continue
             if _is_barrier(instruction):
                 self._close()
@@ -139,13 +139,13 @@ class _Sequence:
         needed: dict[Instruction, int] = {}
         for place in reversed(range(len(self.order))):
             instruction = self.order[place]
-            own = needed.get(instruction, len(self.order)) if is_name(instruction) else place
+            own = needed.get(instruction, len(self.order)) if is_name_or_part(instruction) else place
             for operand in (*instruction.operands, *instruction.control_predecessors):
                 needed[operand] = min(needed.get(operand, own), own)
         writers = self._writers()
         for place, instruction in enumerate(self.order):
             if writers and instruction in kernels:
-                read = {origin_of_leaf(operand, 0) for operand in instruction.operands}
+                read = {array_of(operand) for operand in instruction.operands}
                 later = (_first_behind(place, writers[leaf], len(self.order)) for leaf in read if leaf in writers)
                 needed[instruction] = min(needed.get(instruction, len(self.order)), *later, len(self.order))
         return needed
@@ -155,10 +155,10 @@ class _Sequence:
         in place, or what makes the result for which they are given away."""
         readers: dict[Leaf, dict[Instruction, int]] = {}
         for place, instruction in enumerate(self.order):
-            if not is_name(instruction):
+            if not is_name_or_part(instruction):
                 for operand in instruction.operands:
                     if operand.shape.is_array and operand.shape.rank:
-                        readers.setdefault(origin_of_leaf(operand, 0), {})[instruction] = place
+                        readers.setdefault(array_of(operand), {})[instruction] = place
         writers: dict[Leaf, list[int]] = {}
         for leaf, found in readers.items():
             if len(found) > 1:
@@ -191,7 +191,7 @@ def _first_behind(place: int, places: Sequence[int], end: int) -> int:
 
 def _moved_bytes(instruction: Instruction) -> int:
     """What a kernel reads and writes, if it may be in a joint run, is of a size for one, and runs at all; else 0."""
-    if not may_share_a_run(instruction) or is_name(instruction) or instruction.control_predecessors:
+    if not may_share_a_run(instruction) or is_name_or_part(instruction) or instruction.control_predecessors:
         return 0
     if is_overwritten(instruction) or is_view(instruction):
         return 0

@@ -28,6 +28,7 @@ from xlapy.hlo.kernel_plan import fusion_roots, sequences
 from xlapy.hlo.leaves import Leaf, array_leaves, is_name, leaf_count, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.views import is_name_or_part
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.passes.analysis.peak import by_need, memory_needs, peak_bytes
 from xlapy.passes.early_release import release_early
@@ -178,12 +179,12 @@ def _overwritten(writer: Leaf) -> set[Leaf]:
 
 
 def _readers(parameter: Instruction) -> set[Instruction]:
-    """What reads the memory of a parameter, under any name."""
+    """What reads the memory of a parameter, under any name, or a part of it."""
     readers: set[Instruction] = set()
     seen, pending = {parameter}, [parameter]
     while pending:
         for user in pending.pop().users:
-            if not is_name(user):
+            if not is_name_or_part(user):
                 readers.add(user)
             elif user not in seen:
                 seen.add(user)

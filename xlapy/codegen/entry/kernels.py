@@ -27,7 +27,7 @@ from xlapy.codegen.slice_copies import (
 from xlapy.hlo.buffer_plan import Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.overwritten import is_overwritten
-from xlapy.hlo.views import is_view, view_of
+from xlapy.hlo.views import is_part, is_view, view_of
 from xlapy.support.registry import Registry
 
 
@@ -69,6 +69,11 @@ SHORTCUTS: Registry[Shortcut] = Registry("code without a kernel")
 @SHORTCUTS.register("broadcast")
 def _unread(entry: Entry, frame: Frame, instruction: Instruction) -> bool:
     return is_overwritten(instruction)
+
+
+@SHORTCUTS.register("slice")
+def _part(entry: Entry, frame: Frame, instruction: Instruction) -> bool:
+    return is_part(instruction)
 
 
 @SHORTCUTS.register("dynamic-slice")

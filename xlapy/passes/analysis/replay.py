@@ -9,14 +9,14 @@ and their results are one value afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import SAME_VALUE, is_renaming, leaf_count, leaf_offset, result_leaves
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
-from xlapy.hlo.views import ADDRESS_BYTES, is_view
+from xlapy.hlo.views import ADDRESS_BYTES, is_part, is_view
 from xlapy.support.errors import InternalError
 
 Tag = object
@@ -42,6 +42,8 @@ class _Memory:
         self.places[location] = (size, tag)
 
     def holds(self, location: Location, tag: Tag) -> bool:
+        """Whether what has the tag is there, or what the location is a part of."""
+        location = replace(location, start=0)
         return location in self.places and self.places[location][1] is tag
 
 
@@ -79,6 +81,8 @@ class _Replay:
             case "send":
                 return [*operands[0], None, None]
         if instruction.opcode in SAME_VALUE or is_renaming(instruction):
+            return operands[0]
+        if is_part(instruction):
             return operands[0]
         self.disturb(instruction)
         for operand, tags in zip(instruction.operands, operands, strict=True):

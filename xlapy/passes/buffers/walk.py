@@ -16,7 +16,7 @@ from xlapy.hlo.leaves import SAME_VALUE, is_renaming, leaf_count, leaf_offset, o
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.views import ADDRESS_BYTES, is_view
+from xlapy.hlo.views import ADDRESS_BYTES, is_part, is_view, start_of_part
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.support.registry import Registry
 
@@ -75,6 +75,7 @@ class Assigner:
     constants: list[Instruction] = field(default_factory=list)  # of the whole program, as far as it has been walked
     scratch: dict[Instruction, Buffer] = field(default_factory=dict)
     points: dict[Instruction, int] = field(default_factory=dict)
+    starts: dict[Instruction, int] = field(default_factory=dict)  # of parts: bytes behind where their buffers begin
     donations: Mapping[int, int] = field(default_factory=dict)  # result and parameter, known when both are placed
 
     def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
@@ -93,6 +94,14 @@ class Assigner:
         leaves = self.leaves[instruction]
         self.touch(leaves)
         return leaves
+
+    def name(self, instruction: Instruction, start: int) -> Leaves:
+        """The leaves of the operand, of which the instruction is another name, or a part that begins at a byte."""
+        (operand,) = instruction.operands
+        start += self.starts.get(operand, 0)
+        if start:
+            self.starts[instruction] = start
+        return self.leaves[operand]
 
     def touch(self, leaves: Sequence[Buffer | None]) -> None:
         for buffer in leaves:
@@ -135,7 +144,7 @@ _HANDLERS: Registry[Callable[[Assigner, Instruction], Leaves]] = Registry("buffe
 def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
     """An op that writes its result to memory of its own, or over an operand that nobody needs any more."""
     if is_renaming(instruction):
-        return assigner.leaves[instruction.operands[0]]
+        return assigner.name(instruction, 0)
     operands = [assigner.use(operand) for operand in instruction.operands]
     leaves = assigner.new_leaves(instruction.shape)
     scratch = assigner.scratch_bytes(instruction)
@@ -200,6 +209,14 @@ def _dynamic_slice(assigner: Assigner, instruction: Instruction) -> Leaves:
     address = assigner.new_memory(ADDRESS_BYTES)
     address.keeps = tuple(buffer for buffer in operands if buffer is not None)
     return [address]
+
+
+@_HANDLERS.register("slice")
+def _slice(assigner: Assigner, instruction: Instruction) -> Leaves:
+    """A part lies in its operand, which must be there as long as that is read."""
+    if not is_part(instruction):
+        return _produce(assigner, instruction)
+    return assigner.name(instruction, start_of_part(instruction))
 
 
 @_HANDLERS.register("tuple")

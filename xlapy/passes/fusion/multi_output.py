@@ -18,6 +18,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_blocked_transpose
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims
+from xlapy.hlo.views import is_part
 from xlapy.passes.base import Record
 from xlapy.passes.fusion.cost import memory_bytes
 from xlapy.passes.fusion.plan import IDENTITY, FusionPlan, Group, is_made_of_rows
@@ -88,7 +89,8 @@ class _Stored:
 
 def _is_mergeable(group: Group) -> bool:
     is_loop = group.kind is FusionKind.LOOP and not group.updates_in_place
-    return is_loop and not is_blocked_transpose(group.root) and not is_made_of_rows(group.root)
+    is_read_in_place = len(group.maps) == 1 and is_part(group.root)
+    return is_loop and not (is_read_in_place or is_blocked_transpose(group.root) or is_made_of_rows(group.root))
 
 
 def _merge_into_consumer(stored: _Stored, producer: Group) -> None:
