@@ -2,8 +2,10 @@
 
 from itertools import permutations
 
+import numpy as np
 import pytest
 
+import xlapy
 from xlapy.hlo.text import parse
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.pipeline import Watch
@@ -77,3 +79,35 @@ def test_siblings_are_found_in_the_depth_of_large_programs() -> None:
     module = parse(_statistics_of_layers(layers))
     SiblingReduces().run(module)
     assert sum(i.opcode == "reduce" and len(i.operands) == 4 for i in module.entry) == layers
+
+
+def _differences(size: int, order: int) -> str:
+    """Of neighbours, of these differences, and so on."""
+    lines, source = [f"x0 = f32[{size}] parameter(0)"], "x0"
+    for step in range(1, order + 1):
+        left, made = f"f32[{size - step}]", f"x{step}"
+        lines.append(f"b{step} = {left} slice({source}), slice={{[1:{size - step + 1}]}}")
+        lines.append(f"a{step} = {left} slice({source}), slice={{[0:{size - step}]}}")
+        root = "ROOT " if step == order else ""
+        lines.append(f"{root}{made} = {left} subtract(b{step}, a{step})")
+        source = made
+    return f"ENTRY e {{ {' '.join(lines)} }}"
+
+
+def _kernels(text: str) -> int:
+    module = parse(text)
+    cpu_pipeline(PipelineOptions(), Watch()).run(module)
+    return sum(instruction.opcode == "fusion" for instruction in module.entry)
+
+
+@pytest.mark.parametrize(("size", "order", "kernels"), [(5000, 3, 1), (30_000, 3, 1), (30_000, 6, 2), (300_000, 6, 1)])
+def test_differences_of_differences_read_each_neighbour_once(size: int, order: int, kernels: int) -> None:
+    """More of them are computed again if the differences would come from memory."""
+    assert _kernels(_differences(size, order)) == kernels
+
+
+@pytest.mark.parametrize(("size", "order"), [(400, 5), (300_000, 8)])
+def test_differences_of_differences_are_right(size: int, order: int) -> None:
+    text = _differences(size, order)
+    values = np.random.default_rng(0).standard_normal(size).astype(np.float32)
+    np.testing.assert_array_equal(xlapy.compile(text)(values), xlapy.evaluate(text, values))

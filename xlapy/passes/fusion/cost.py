@@ -16,6 +16,8 @@ from xlapy.hlo.ops import Trait
 KERNEL_START = 10_000.0
 COPIED_CODE = 50.0  # an instruction in one more kernel: compiled again, and paid for once per program
 PER_BYTE = 0.5
+FAR_BYTES = 1 << 20  # of an array that hardly is in a near cache when it is read
+FAR_PER_BYTE = 3 * PER_BYTE  # more: its lines are fetched before they are written to, written back, and fetched again
 CHEAP = 1.0
 DIVISION = 5.0
 DELINEARIZATION = 3.0  # indices recovered from a linear one, by multiplication with constants
@@ -76,11 +78,13 @@ def memory_bytes(instruction: Instruction) -> int:
 class Use:
     """A kernel that needs an instruction: how many of its elements, and what the kernel reads anyway.
 
-    `can_store` says that the kernel could compute each element once and store it as one more result."""
+    `can_store` says that the kernel could compute each element once and store it as one more result. `common_bytes` are
+    those of operands that several of the elements need: a kernel loads them once."""
 
     evaluations: int
     inputs: Set[Instruction]
     can_store: bool
+    common_bytes: int = 0
 
 
 def fused_cost(instruction: Instruction, uses: Sequence[Use]) -> float:
@@ -101,12 +105,14 @@ def stored_cost(instruction: Instruction, uses: Sequence[Use]) -> float:
     else:
         once, others = KERNEL_START + _computed(instruction, Use(shape.size, frozenset(), False)), [*uses]
     read = max(PER_BYTE * shape.type.bytes, CHEAP)  # a load is an operation, however few bytes it brings
-    return once + PER_BYTE * shape.bytes + read * sum(use.evaluations for use in others)
+    per_byte = PER_BYTE + (FAR_PER_BYTE if shape.bytes > FAR_BYTES else 0)
+    return once + per_byte * shape.bytes + read * sum(use.evaluations for use in others)
 
 
 def _computed(instruction: Instruction, use: Use) -> float:
     """The operations, and the reads of operands that the kernel would not read without them."""
-    return use.evaluations * (operation_cost(instruction) + PER_BYTE * _bytes_per_element(instruction, use.inputs))
+    per_element = operation_cost(instruction) + PER_BYTE * _bytes_per_element(instruction, use.inputs)
+    return use.evaluations * per_element - PER_BYTE * use.common_bytes
 
 
 def _bytes_per_element(instruction: Instruction, known: Set[Instruction]) -> float:

@@ -13,6 +13,7 @@ exponentially.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,10 +38,11 @@ from xlapy.hlo.kernel_plan import (
 from xlapy.hlo.leaves import is_renaming, moves_nothing
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Record, pinned
-from xlapy.passes.fusion.cost import DIVISION, Use, fused_cost, operation_cost, stored_cost
+from xlapy.passes.fusion.cost import DIVISION, FAR_BYTES, Use, fused_cost, memory_bytes, operation_cost, stored_cost
 
 IDENTITY = 0
 MAX_MAPS = 4  # index maps of one member: codegen computes it once for each
+MAX_FAR_MAPS = 9  # of one that would come from beyond the near caches
 MAX_COPIES = 16  # groups that one instruction may join
 MAX_CHOICES = 4  # the same for one that chooses among its operands: it costs an element nothing, but has code for each
 CHOOSING = frozenset({"concatenate", "pad"})
@@ -257,10 +259,12 @@ def _storage(instruction: Instruction) -> Instruction:
 
 
 class IndexMaps:
-    """Index maps by number: 0 is the identity, every other one a step after a map. Equal steps have equal numbers."""
+    """Index maps by number: 0 is the identity, every other one a step after a map. Equal steps have equal numbers, and
+    so have steps of slices that come to the same, as the differences of differences need them."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
+        self._shifts: dict[int, tuple[int, tuple[int, ...]]] = {}  # after which map how far along each dimension
         self.picking: set[int] = set()  # maps from neighbours to what mostly are none
 
     def after(self, outer: int, user: Instruction, position: int) -> int:
@@ -268,9 +272,20 @@ class IndexMaps:
         step = _index_step(user, position)
         if step is None:
             return outer
-        number = self._numbers.setdefault((outer, step), len(self._numbers) + 1)
+        if user.opcode == "slice" and all(part.stride == 1 for part in user.attributes["dimensions"]):
+            number = self._after_shift(outer, tuple(part.start for part in user.attributes["dimensions"]))
+        else:
+            number = self._numbers.setdefault((outer, step), len(self._numbers) + 1)
         if outer in self.picking or user.opcode in PICKING:
             self.picking.add(number)
+        return number
+
+    def _after_shift(self, outer: int, starts: tuple[int, ...]) -> int:
+        """The map at which a slice reads that begins at `starts`."""
+        base, before = self._shifts.get(outer, (outer, (0,) * len(starts)))
+        shift = base, tuple(map(operator.add, before, starts))
+        number = self._numbers.setdefault(shift, len(self._numbers) + 1)
+        self._shifts[number] = shift
         return number
 
 
@@ -434,7 +449,7 @@ class FusionPlan:
             return ""
         added = max(operation_cost(producer), 1.0)
         for group, needed in maps.items():
-            if len(needed) > MAX_MAPS and not is_number:
+            if len(needed) > (MAX_FAR_MAPS if producer.shape.bytes > FAR_BYTES else MAX_MAPS) and not is_number:
                 return f"the kernel of {group.root.name} needs it at {len(needed)} places"
             picked = sum(
                 picking_cost(operand)
@@ -452,7 +467,12 @@ class FusionPlan:
         if len(maps) == 1 and group.domain * len(needed) <= producer.shape.size:
             return ""  # one kernel computes each element at most once: storing it would be more work
         uses = [
-            Use(group.evaluations(producer, needed), frozenset(group.inputs), self._can_store(group, producer, needed))
+            Use(
+                group.evaluations(producer, needed),
+                frozenset(group.inputs),
+                self._can_store(group, producer, needed),
+                self._common_bytes(group, producer, needed),
+            )
             for group, needed in sorted(maps.items(), key=lambda item: self._numbers[item[0].root])
         ]
         fused, stored = fused_cost(producer, uses), stored_cost(producer, uses)
@@ -460,6 +480,20 @@ class FusionPlan:
             evaluations = sum(use.evaluations for use in uses)
             return f"computing {evaluations} elements costs {fused:.3g}, storing {producer.shape.size} {stored:.3g}"
         return ""
+
+    def _common_bytes(self, group: Group, producer: Instruction, needed: frozenset[int]) -> int:
+        """What the kernel reads only once of what it would read for the producer at the places that it is needed at:
+        slices that are read at several of them overlap."""
+        if len(needed) < 2:
+            return 0
+        common, read = 0, set()
+        for position, operand in enumerate(producer.operands):
+            if operand.opcode == "slice" and memory_bytes(operand.operands[0]):
+                for outer in needed:
+                    place = self._maps.after(self._maps.after(outer, producer, position), operand, 0)
+                    common += operand.shape.type.bytes if (operand.operands[0], place) in read else 0
+                    read.add((operand.operands[0], place))
+        return common * group.evaluations(producer, frozenset({IDENTITY}))
 
     def _can_store(self, group: Group, producer: Instruction, needed: frozenset[int]) -> bool:
         """`group` computes every element of `producer` once, where it could store it as a result of its own."""
