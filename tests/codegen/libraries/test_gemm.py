@@ -416,6 +416,17 @@ def test_where_columns_begin_does_not_change_a_bit(name: str, m: int, target: st
 
 
 @pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64", "c64", "s32", "bf16"]))
+@pytest.mark.parametrize(("n", "k"), [(19, 520), (150, 333), (61, 260), (37, 1001)])
+def test_columns_that_begin_at_the_same_place_of_a_line_go_together(name: str, n: int, k: int, target: str) -> None:
+    """Each comes to the same, to the last bit, as if it were the only one."""
+    a, b = random_array(name, (1, k), 24), random_array(name, (n, k), 25)
+    product = multiply(name, a, b.T, np.empty((1, n), RESULTS[name]), target=target)
+    assert_product(name, product, a, b.T)
+    alone = [multiply(name, a, column[None].T, np.empty((1, 1), RESULTS[name]), target=target) for column in b]
+    assert product.tobytes() == np.hstack(alone).tobytes()
+
+
+@pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64", "c64", "s32", "bf16"]))
 @pytest.mark.parametrize("m", [1, 5])
 def test_how_many_columns_there_are_does_not_change_a_bit(name: str, m: int, target: str) -> None:
     """Each is summed up in the same order, however many are read side by side."""

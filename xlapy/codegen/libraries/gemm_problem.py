@@ -136,6 +136,7 @@ PROBLEM = Record(
     distance=I64,  # where a B that is streamed comes from
     copies=I64,
     copies_a=I64,  # whether each block copies its part of A, chunk by chunk
+    column_distance=I64,  # between columns of B that a few rows are multiplied with together
     # Its blocks.
     is_broad=I64,  # whether tiles are the broad ones
     strip_columns=I64,

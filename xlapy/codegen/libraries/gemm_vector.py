@@ -103,6 +103,12 @@ def dot_columns(kind: GemmType, shape: TileShape, rows: int) -> int:
     return _DOT_COLUMNS_OF_ONE_ROW if rows == 1 and many else DOT_COLUMNS
 
 
+def reads_lines(target: Target, kind: GemmType, shape: TileShape) -> bool:
+    """Whether vectors are as long as lines, and lanes of sums change places in one go."""
+    has_lines = shape.lanes * kind.pair * kind.element.bytes == CACHE_LINE and shape.masks_are_free
+    return has_lines and target.has_permute and kind.accumulator.bits >= 32
+
+
 def stream_heights(kind: GemmType, shape: TileShape) -> range:
     """Rows of C that `stream` is made for: more if tiles could read B only once it is packed, unless it takes longer to
     add to eight rows than memory to send the next ones, as with short vectors."""
@@ -359,12 +365,13 @@ class _DotsEmitter:
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._raw = kind.element.with_lanes(shape.lanes * kind.pair)
         self._partial = _PartialVectors(k, target, shape)
+        self._reads_lines = reads_lines(target, kind, shape)
 
     def emit(self) -> None:
         k, kind = self._k, self._kind
         reals = k.mul(k.parameters["depth"], kind.parts)
         zeros = [k.const(self._vector, 0)] * (len(self._rows) * len(self._columns) * kind.parts)
-        if not self._may_read_lines():
+        if not self._reads_lines:
             self._store(self._all_products(k.const(I64, 0), reals, zeros))
             return
         before = self._before_first_line(reals)
@@ -376,11 +383,6 @@ class _DotsEmitter:
         )
         sums = self._all_products(before, reals, first)
         self._store(k.if_else(begins_off, lambda: self._turned(sums, k.neg(before)), lambda: sums))
-
-    def _may_read_lines(self) -> bool:
-        """Whether vectors are as long as lines, and lanes of sums change places in one go."""
-        has_lines = self._raw.lanes * self._raw.bytes == CACHE_LINE and self._partial.masks_are_free
-        return has_lines and self._target.has_permute and self._vector.bits >= 32
 
     def _before_first_line(self, reals: Value) -> Value:
         """How many numbers all columns of B have in front of a line of the caches: vectors are whole from there on, if
@@ -432,7 +434,7 @@ class _DotsEmitter:
         k, is_single = self._k, len(self._rows) == 1
         if not (self._target.asks_ahead or len(self._rows) > _FEW_ROWS):
             return k.const(I1, 0)
-        if is_single and self._may_read_lines():
+        if is_single and self._reads_lines:
             return k.compare("ne", self._lines_apart(), 0)
         return k.const(I1, 1)
 
