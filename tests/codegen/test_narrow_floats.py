@@ -7,7 +7,7 @@ import pytest
 
 import xlapy
 from xlapy import ops
-from xlapy.codegen.ir import I16, PTR, KernelBuilder, Module
+from xlapy.codegen.ir import I8, I16, PTR, KernelBuilder, Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.narrow_floats import NARROW_FLOATS
 from xlapy.codegen.target import Target, reference_target
@@ -82,7 +82,7 @@ def interesting_floats(name: str) -> np.ndarray:
     return np.concatenate([codes, middles, *beside, random, special, edges])
 
 
-@pytest.mark.parametrize("name", ["bf16", "f16"])
+@pytest.mark.parametrize("name", ["bf16", "f16", "f8e5m2"])
 @pytest.mark.parametrize("operation", ["Add", "Sub", "Mul", "Div", "Max", "Rem", "Pow", "Atan2"])
 def test_operations_on_all_codes_keep_nans(name: str, operation: str) -> None:
     """NaNs of all kinds stay NaNs, next to one another and next to numbers; what is no NaN is rounded once."""
@@ -91,7 +91,7 @@ def test_operations_on_all_codes_keep_nans(name: str, operation: str) -> None:
         got = computed(operation, codes, other)
         with np.errstate(all="ignore"):
             expected = computed(operation, codes.astype(np.float32), other.astype(np.float32)).astype(codes.dtype)
-        assert same(got, expected).all(), codes.view(np.uint16)[~same(got, expected)][:8]
+        assert same(got, expected).all(), codes[~same(got, expected)][:8]
 
 
 @pytest.mark.parametrize("name", ["bf16", "f16"])
@@ -116,6 +116,20 @@ def computed(operation: str, *arrays: np.ndarray) -> np.ndarray:
     b = xlapy.XlaBuilder(operation)
     operands = [ops.Parameter(b, i, xlapy.Shape.array(array.dtype, array.shape)) for i, array in enumerate(arrays)]
     return np.asarray(xlapy.compile(b.build(getattr(ops, operation)(*operands)))(*arrays))
+
+
+def test_processors_convert_bytes_that_are_the_upper_ones_of_halves() -> None:
+    """Those that know halves."""
+    form = NARROW_FLOATS["f8e5m2"]
+    for name, converts in (("avx512", True), ("avx2", True), ("sse2", False)):
+        target = reference_target(name)
+        module = Module.of(target)
+        with KernelBuilder(module, "doubled", [("p", PTR)], None, attributes=target.function_attributes) as k:
+            value = form.widen(k, k.load(k.parameters["p"], I8.with_lanes(32)))
+            k.store(k.parameters["p"], form.narrow(k, k.add(value, value)))
+        text = emit_assembly(module.text(), target)
+        assert ("vcvtph2ps" in text and "vcvtps2ph" in text) == converts
+        assert "call" not in text
 
 
 def bf16_copy(target: Target, lanes: int) -> str:

@@ -118,6 +118,36 @@ def _narrow_f16(k: KernelBuilder, value: Value) -> Value:
     return _NARROW_SMALL["f16"](k, value) if not k.has_f16c else k.float_to_half(value)
 
 
+def _widen_f8e5m2(k: KernelBuilder, raw: Value) -> Value:
+    """The upper bytes of halves, which processors widen."""
+    if not k.has_f16c:
+        return _WIDEN_SMALL["f8e5m2"](k, raw)
+    return k.half_to_float(k.shl(k.zext(raw, I16.with_lanes(raw.type.lanes)), 8))
+
+
+def _narrow_f8e5m2(k: KernelBuilder, value: Value) -> Value:
+    """Rounds to what a half holds in its upper byte, by adding and subtracting a number whose unit is the one that
+    counts at this magnitude; those of subnormal numbers have one unit. What is too large is so for halves, too."""
+    if not k.has_f16c:
+        return _NARROW_SMALL["f8e5m2"](k, value)
+    form = _FORMATS["f8e5m2"]
+    bits = _bits(k, value)
+    smallest, largest = ((127 + exponent) << 23 for exponent in (1 - form.bias, form.bias + 1))
+    exponent = k.umin(k.umax(k.and_(bits, 0x7F800000), smallest), largest)
+    unit = _float(k, k.add(exponent, ((23 - form.mantissa) << 23) + 0x400000))  # half as much more: for either sign
+    rounded = _bits(k, k.sub(k.add(value, unit), unit))
+    signed = k.or_(k.and_(bits, -1 << 31), rounded)  # what becomes 0 has one, too
+    return _upper_bytes(k, _float(k, signed))
+
+
+def _encode_f8e5m2(k: KernelBuilder, value: Value) -> Value:
+    return _upper_bytes(k, value) if k.has_f16c else _NARROW_SMALL["f8e5m2"](k, value)
+
+
+def _upper_bytes(k: KernelBuilder, value: Value) -> Value:
+    return k.trunc(k.lshr(k.float_to_half(value), 8), I8.with_lanes(value.type.lanes))
+
+
 _NEGATIVE_NAN = -0x400000  # bits of f32
 
 
@@ -253,8 +283,12 @@ def _narrow_e8m0(k: KernelBuilder, value: Value) -> Value:
 NARROW_FLOATS = {
     "bf16": NarrowFloat(_widen_bf16, _narrow_bf16, _encode_bf16, _round_bf16_result, _round_bf16_smooth),
     "f16": NarrowFloat(_widen_f16, _narrow_f16),
+    "f8e5m2": NarrowFloat(_widen_f8e5m2, _narrow_f8e5m2, _encode_f8e5m2),
     "f8e8m0fnu": NarrowFloat(_widen_e8m0, _narrow_e8m0),
-} | {name: NarrowFloat(_WIDEN_SMALL[name], _NARROW_SMALL[name]) for name in _FORMATS if name != "f16"}
+}
+NARROW_FLOATS |= {
+    name: NarrowFloat(_WIDEN_SMALL[name], _NARROW_SMALL[name]) for name in _FORMATS if name not in NARROW_FLOATS
+}
 
 
 def sign_bit(name: str) -> int:
