@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.ir import I32, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.math.complex import Complex
 from xlapy.codegen.math.complex import divide as complex_quotient
@@ -54,6 +54,19 @@ class FactorPlan(Record):
     def least_units(self) -> int:
         """Of a task: a vector, where units are the matrices that lanes take."""
         return self.lanes if self.across and not self.fills_lanes else 1
+
+
+class Extents(Record):
+    """Sizes of a matrix that has no lane for itself: code for any may learn them when it runs."""
+
+    rows: Value
+    columns: Value
+
+    def size(self, k: KernelBuilder) -> Value:
+        return k.mul(self.rows, self.columns)
+
+    def steps(self, k: KernelBuilder) -> Value:
+        return k.smin(self.rows, self.columns)
 
 
 def plan_factors(instruction: Instruction, target: Target) -> FactorPlan:
@@ -109,7 +122,7 @@ def for_lanes(
         strip(k, begin, end, lanes, lambda ix, first: body(ix.lanes, first), overlapping=overlapping)
 
 
-def matrix_at(k: KernelBuilder, array: Array, number: Value, size: int) -> Value:
+def matrix_at(k: KernelBuilder, array: Array, number: Value, size: Operand) -> Value:
     """Where a matrix of an array begins, which has so many elements."""
     return k.gep(array.pointer, k.mul(number, size), array.shape.type.bytes)
 
@@ -118,18 +131,19 @@ def place_in_matrix(k: KernelBuilder, plan: FactorPlan, row: Value, column: Valu
     return k.add(k.mul(row, plan.columns), column)
 
 
-def in_vectors(k: KernelBuilder, plan: FactorPlan, first: Value, body: Callable[[Value, Value | None], None]) -> None:
+def in_vectors(
+    k: KernelBuilder, lanes: int, columns: Value, first: Value, body: Callable[[Value, Value | None], None]
+) -> None:
     """Calls `body` for vectors of the columns from `first` on: where each begins, and which of its lanes are meant, if
     not all. That one is the vector on the left, which may begin before `first`, and be as long as a row is."""
-    columns = k.const(I64, plan.columns)
     count = k.sub(columns, first)
-    rest = k.urem(count, plan.lanes)
+    rest = k.urem(count, lanes)
     whole = k.add(first, rest)
-    with k.loop(whole, columns, plan.lanes) as vectors:
+    with k.loop(whole, columns, lanes) as vectors:
         body(vectors.index, None)
     with k.if_(k.compare("ne", rest, 0)):
-        number = I32.with_lanes(plan.lanes)
-        begin = k.smax(k.sub(whole, plan.lanes), 0)
+        number = I32.with_lanes(lanes)
+        begin = k.smax(k.sub(whole, lanes), 0)
         places = k.add(k.lane_numbers(number), spread(k, begin, number))
         is_behind = k.compare("ge", places, spread(k, first, number))
         body(begin, k.and_(is_behind, k.compare("lt", places, spread(k, whole, number))))

@@ -89,10 +89,11 @@ def emit_cholesky(
     output: Array,
     begin: Value,
     end: Value,
+    numbers: Sequence[Value],
     *,
     in_place: bool,
 ) -> None:
-    """Writes the factors of matrices [begin, end)."""
+    """Writes the factors of matrices [begin, end), which `factor_numbers` describe if they come one by one."""
     lower = cholesky.attributes["lower"]
     if plan.across:
         past_caches = plan.streaming and not in_place
@@ -102,28 +103,29 @@ def emit_cholesky(
 
         _across_batch(k, plan, begin, end, factor, in_place)
         return
+    rows, *pitches = numbers
     width = -(-plan.rows // plan.tile.lanes) * plan.tile.lanes
     buffer = Buffer.new(k, plan.type, plan.parts, plan.rows, width)
-    size = plan.rows * plan.rows
+    size = k.mul(rows, rows)
     with k.loop(begin, end) as loop:
-        source, target = (
-            _matrix(k, plan, array.pointer, k.mul(loop.index, size), plan.rows, 1, flipped=not lower)
-            for array in (a, output)
-        )
-        triangular.load_triangle(k, source, plan.rows, buffer, plan.tile)
-        failed = triangular.factor_upper(k, buffer, plan.rows, plan.tile, k.const(I64, 0))
-        triangular.store_triangle(k, buffer, plan.rows, target)
-        triangular.finish_factor(k, target, plan.rows, failed)
+        start = k.mul(loop.index, size)
+        source, target = (_matrix(k, plan, array.pointer, start, pitches) for array in (a, output))
+        triangular.load_triangle(k, source, rows, buffer, plan.tile)
+        failed = triangular.factor_upper(k, buffer, rows, plan.tile, k.const(I64, 0))
+        triangular.store_triangle(k, buffer, rows, target)
+        triangular.finish_factor(k, target, rows, failed)
 
 
-def _matrix(
-    k: KernelBuilder, plan: TrianglePlan, pointer: Value, start: Value, row: int, column: int, *, flipped: bool
-) -> Matrix:
-    """The matrix that begins at element `start`; with its pitches exchanged if `flipped`."""
-    if flipped:
-        row, column = column, row
+def factor_numbers(cholesky: Instruction) -> tuple[int, ...]:
+    """What tells matrices from others that are factored one by one: rows, and the pitches of rows and columns."""
+    rows = cholesky.shape.dims[-1]
+    return (rows, rows, 1) if cholesky.attributes["lower"] else (rows, 1, rows)
+
+
+def _matrix(k: KernelBuilder, plan: TrianglePlan, pointer: Value, start: Value, pitches: Sequence[Value]) -> Matrix:
+    """The matrix that begins at element `start`."""
     place = k.gep(pointer, start, plan.parts * plan.type.bytes)
-    return Matrix(place, plan.type, plan.parts, k.const(I64, row), k.const(I64, column))
+    return Matrix(place, plan.type, plan.parts, *pitches)
 
 
 def _across_batch(
@@ -205,6 +207,19 @@ def system_of(solve: Instruction) -> System:
     return System(*a_pitches, *x_pitches, is_upper, attributes["unit_diagonal"], conjugates)
 
 
+def system_numbers(solve: Instruction) -> tuple[int, ...]:
+    """What tells systems from others that are solved one by one: rows and right sides, then for both matrices where
+    the first element is and how far apart rows and columns are, seen as a lower triangle."""
+    system = system_of(solve)
+    rows = solve.operands[0].shape.dims[-1]
+    columns = solve.shape.dims[-2] * solve.shape.dims[-1] // rows
+    a, x = (system.a_row, system.a_column), (system.x_row, system.x_column)
+    if not system.is_upper:
+        return rows, columns, 0, *a, 0, *x
+    last = rows - 1
+    return rows, columns, last * (a[0] + a[1]), -a[0], -a[1], last * x[0], -x[0], x[1]
+
+
 def emit_triangular_solve(
     k: KernelBuilder,
     solve: Instruction,
@@ -214,10 +229,12 @@ def emit_triangular_solve(
     output: Array,
     begin: Value,
     end: Value,
+    numbers: Sequence[Value],
     *,
     in_place: bool,
 ) -> None:
-    """Solves units [begin, end): groups of right sides, matrix after matrix; or matrices, if they go across lanes."""
+    """Solves units [begin, end): groups of right sides, matrix after matrix, which `system_numbers` describe; or
+    matrices, if they go across lanes."""
     system = system_of(solve)
     if plan.across:
         past_caches = plan.streaming and not in_place
@@ -227,29 +244,28 @@ def emit_triangular_solve(
 
         _across_batch(k, plan, begin, end, solve_few, in_place)
         return
-    groups = -(-plan.columns // plan.width)
+    rows, columns, a_start, *others = numbers
+    a_pitches, x_start, x_pitches = others[:2], others[2], others[3:]
+    groups = k.udiv(k.add(columns, plan.width - 1), plan.width)
+    a_size, x_size = k.mul(rows, rows), k.mul(rows, columns)
     buffer = Buffer.new(k, plan.type, plan.parts, plan.rows, plan.width)
     change = (lambda element: triangular.conjugate(k, element)) if system.conjugates else None
     with k.loop(begin, end) as units:
         number = k.udiv(units.index, groups)
         column = k.mul(k.sub(units.index, k.mul(number, groups)), plan.width)
-        count = k.smin(k.sub(k.const(I64, plan.columns), column), plan.width)
-        matrix = _matrix(k, plan, a.pointer, k.mul(number, plan.rows**2), system.a_row, system.a_column, flipped=False)
-        start = k.mul(number, plan.rows * plan.columns)
+        count = k.smin(k.sub(columns, column), plan.width)
+        matrix = _matrix(k, plan, a.pointer, k.add(k.mul(number, a_size), a_start), a_pitches)
+        start = k.add(k.mul(number, x_size), x_start)
         source, target = (
-            _matrix(k, plan, array.pointer, start, system.x_row, system.x_column, flipped=False).moved(k, 0, column)
-            for array in (b, output)
+            _matrix(k, plan, array.pointer, start, x_pitches).moved(k, 0, column) for array in (b, output)
         )
-        if system.is_upper:
-            matrix = matrix.reversed_rows(k, plan.rows).transposed().reversed_rows(k, plan.rows).transposed()
-            source, target = (side.reversed_rows(k, plan.rows) for side in (source, target))
-        triangular.load_columns(k, source, plan.rows, count, buffer, plan.tile, change)
+        triangular.load_columns(k, source, rows, count, buffer, plan.tile, change)
 
         def coefficient(row: Value, column: Value, matrix: Matrix = matrix) -> Element:
             return matrix.load(k, row, column)
 
-        triangular.substitute(k, coefficient, plan.rows, buffer, plan.tile, unit_diagonal=system.unit_diagonal)
-        triangular.store_columns(k, buffer, plan.rows, count, target, plan.tile, change)
+        triangular.substitute(k, coefficient, rows, buffer, plan.tile, unit_diagonal=system.unit_diagonal)
+        triangular.store_columns(k, buffer, rows, count, target, plan.tile, change)
 
 
 def _small_solve(

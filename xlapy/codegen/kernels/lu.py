@@ -12,6 +12,7 @@ from functools import partial
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.kernels.factors import (
+    Extents,
     FactorPlan,
     apart,
     chosen,
@@ -36,18 +37,20 @@ def emit_lu(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
+    numbers: Sequence[Value],
     *,
     in_place: bool,
 ) -> None:
     """Writes factors, pivots and permutations of units [begin, end)."""
     (a,) = operands
+    extents = Extents(*numbers)
     for_matrices(
         k,
         plan,
         begin,
         end,
         lambda lanes, first: _factor_lanes(k, plan, lanes, first, a, outputs),
-        lambda number: _factor_matrix(k, plan, a, outputs, number, in_place),
+        lambda number: _factor_matrix(k, plan, extents, a, outputs, number, in_place),
         in_place=in_place,
     )
 
@@ -124,36 +127,42 @@ def _exchange_in_column(
 
 
 def _factor_matrix(
-    k: KernelBuilder, plan: FactorPlan, a: Array, outputs: Sequence[Array], number: Value, in_place: bool
+    k: KernelBuilder,
+    plan: FactorPlan,
+    extents: Extents,
+    a: Array,
+    outputs: Sequence[Array],
+    number: Value,
+    in_place: bool,
 ) -> None:
-    size = plan.rows * plan.columns
+    size, count_of_pivots = extents.size(k), extents.steps(k)
     source = matrix_at(k, a, number, size)
     target, pivots, order = (
         matrix_at(k, output, number, count)
-        for output, count in zip(outputs, (size, plan.steps, plan.rows), strict=True)
+        for output, count in zip(outputs, (size, count_of_pivots, extents.rows), strict=True)
     )
     if not in_place:
-        k.memcpy(target, source, size * a.shape.type.bytes)
-    matrix = Matrix(target, plan.type, plan.parts, k.const(I64, plan.columns), k.const(I64, 1))
-    with k.loop(0, plan.rows) as rows:
+        k.memcpy(target, source, k.mul(size, a.shape.type.bytes))
+    matrix = Matrix(target, plan.type, plan.parts, extents.columns, k.const(I64, 1))
+    with k.loop(0, extents.rows) as rows:
         k.store(k.gep(order, rows.index, I32.bytes), k.trunc(rows.index, I32))
-    with k.loop(0, plan.steps) as steps:
+    with k.loop(0, count_of_pivots) as steps:
         look(k)
         step = steps.index
-        pivot = _largest_row(k, plan, matrix, step)
+        pivot = _largest_row(k, extents, matrix, step)
         k.store(k.gep(pivots, step, I32.bytes), k.trunc(pivot, I32))
         with k.if_(k.compare("ne", pivot, step)):
             places = [k.gep(order, row, I32.bytes) for row in (step, pivot)]
             numbers = [k.load(place, I32) for place in places]
             for place, each in zip(places, reversed(numbers), strict=True):
                 k.store(place, each)
-            _exchange_rows(k, plan, matrix, step, pivot)
-        _eliminate_row(k, plan, matrix, step)
+            _exchange_rows(k, plan, extents, matrix, step, pivot)
+        _eliminate_row(k, plan, extents, matrix, step)
 
 
-def _largest_row(k: KernelBuilder, plan: FactorPlan, matrix: Matrix, step: Value) -> Value:
+def _largest_row(k: KernelBuilder, extents: Extents, matrix: Matrix, step: Value) -> Value:
     first = _size(k, matrix.load(k, step, step))
-    with k.loop(k.add(step, 1), k.const(I64, plan.rows), carry=[first, step]) as rows:
+    with k.loop(k.add(step, 1), extents.rows, carry=[first, step]) as rows:
         best, pivot = rows.values
         size = _size(k, matrix.load(k, rows.index, step))
         is_larger = k.compare("gt", size, best)
@@ -161,20 +170,22 @@ def _largest_row(k: KernelBuilder, plan: FactorPlan, matrix: Matrix, step: Value
     return rows.results[1]
 
 
-def _exchange_rows(k: KernelBuilder, plan: FactorPlan, matrix: Matrix, one: Value, other: Value) -> None:
+def _exchange_rows(
+    k: KernelBuilder, plan: FactorPlan, extents: Extents, matrix: Matrix, one: Value, other: Value
+) -> None:
     def exchange(column: Value, inside: Value | None) -> None:
         rows = one, other
         old = [apart(k, matrix.load_row(k, row, column, plan.lanes)) for row in rows]
         for row, own, element in zip(rows, old, reversed(old), strict=True):
             matrix.store_row(k, row, column, chosen(k, inside, element, own))
 
-    in_vectors(k, plan, k.const(I64, 0), exchange)
+    in_vectors(k, plan.lanes, extents.columns, k.const(I64, 0), exchange)
 
 
-def _eliminate_row(k: KernelBuilder, plan: FactorPlan, matrix: Matrix, step: Value) -> None:
+def _eliminate_row(k: KernelBuilder, plan: FactorPlan, extents: Extents, matrix: Matrix, step: Value) -> None:
     divisor = _divisor(k, matrix.load(k, step, step))
     behind = k.add(step, 1)
-    with k.loop(behind, k.const(I64, plan.rows)) as rows:
+    with k.loop(behind, extents.rows) as rows:
         row = rows.index
         factor = quotient(k, matrix.load(k, row, step), divisor)
         matrix.store(k, row, step, factor)
@@ -185,7 +196,7 @@ def _eliminate_row(k: KernelBuilder, plan: FactorPlan, matrix: Matrix, step: Val
             left = minus_product(k, old, factors, matrix.load_row(k, step, column, plan.lanes))
             matrix.store_row(k, row, column, chosen(k, inside, left, old))
 
-        in_vectors(k, plan, behind, eliminate)
+        in_vectors(k, plan.lanes, extents.columns, behind, eliminate)
 
 
 # -- elements ----------------------------------------------------------------------------------------------------------

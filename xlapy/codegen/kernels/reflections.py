@@ -13,6 +13,7 @@ from functools import partial
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, IRType, KernelBuilder, Value
 from xlapy.codegen.kernels.factors import (
+    Extents,
     FactorPlan,
     apart,
     chosen,
@@ -23,7 +24,7 @@ from xlapy.codegen.kernels.factors import (
     quotient,
 )
 from xlapy.codegen.kernels.lane_matrices import LaneMatrices
-from xlapy.codegen.kernels.triangular import Matrix, conjugate, minus_product, negate, zero
+from xlapy.codegen.kernels.triangular import Matrix, conjugate, minus_product, negate
 from xlapy.codegen.registers import Element, from_parts, parts_of
 from xlapy.codegen.stopping import look
 
@@ -40,14 +41,17 @@ def emit_qr_decomposition(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
+    numbers: Sequence[Value],
     *,
     in_place: bool,
 ) -> None:
     """Writes what is packed, and the factors tau, of units [begin, end)."""
     (a,) = operands
+    extents = Extents(*numbers)
+    count = extents.steps(k)
 
     def across(lanes: int, first: Value) -> None:
-        matrices = _Lanes(k, plan, lanes)
+        matrices = _Lanes(k, plan, lanes, extents)
         taus = matrices.new(plan.steps)
         matrices.read(a, first)
         with k.loop(0, plan.steps) as steps:
@@ -56,9 +60,9 @@ def emit_qr_decomposition(
         taus.write(k, matrix_at(k, outputs[1], first, plan.steps))
 
     def single(number: Value) -> None:
-        matrix = _Single.copied(k, plan, a, outputs[0], number, in_place)
-        taus = _row(k, plan, matrix_at(k, outputs[1], number, plan.steps))
-        with k.loop(0, plan.steps) as steps:
+        matrix = _Single.copied(k, plan, extents, a, outputs[0], number, in_place)
+        taus = _row(k, plan, matrix_at(k, outputs[1], number, count))
+        with k.loop(0, count) as steps:
             look(k)
             taus.store(k, 0, steps.index, _reduce(k, plan, matrix, steps.index))
 
@@ -72,24 +76,26 @@ def emit_householder_product(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
+    numbers: Sequence[Value],
     *,
     in_place: bool,
 ) -> None:
-    """Writes the first columns of the product of all reflections."""
+    """Writes the first columns of the product of all reflections, whose count is the last of the numbers."""
     a, factors = operands
     (output,) = outputs
-    count = factors.shape.dims[-1]
+    *sizes, count = numbers
+    extents = Extents(*sizes)
 
     def across(lanes: int, first: Value) -> None:
-        matrices = _Lanes(k, plan, lanes)
-        taus = matrices.new(count)
+        matrices = _Lanes(k, plan, lanes, extents)
+        taus = matrices.new(factors.shape.dims[-1])
         matrices.read(a, first)
         taus.read(k, matrix_at(k, factors, first, count))
         _multiply(k, plan, matrices, count, lambda step: taus.load(k, step))
         matrices.write(output, first)
 
     def single(number: Value) -> None:
-        matrix = _Single.copied(k, plan, a, output, number, in_place)
+        matrix = _Single.copied(k, plan, extents, a, output, number, in_place)
         taus = _row(k, plan, matrix_at(k, factors, number, count))
         _multiply(k, plan, matrix, count, lambda step: taus.load(k, 0, step))
 
@@ -102,8 +108,8 @@ def emit_householder_product(
 class _Lanes:
     """One matrix in each lane."""
 
-    def __init__(self, k: KernelBuilder, plan: FactorPlan, lanes: int) -> None:
-        self._k, self._plan = k, plan
+    def __init__(self, k: KernelBuilder, plan: FactorPlan, lanes: int, extents: Extents) -> None:
+        self._k, self._plan, self.extents = k, plan, extents
         self.type = plan.type.with_lanes(lanes)
         self._matrices = self.new(plan.rows * plan.columns)
 
@@ -123,7 +129,7 @@ class _Lanes:
         self._matrices.store(self._k, place_in_matrix(self._k, self._plan, row, column), element)
 
     def for_columns(self, first: Value, body: Callable[[Load, Store], None]) -> None:
-        with self._k.loop(first, self._plan.columns) as columns:
+        with self._k.loop(first, self.extents.columns) as columns:
             column = columns.index
             body(lambda row: self.load(row, column), lambda row, element: self.store(row, column, element))
 
@@ -131,19 +137,26 @@ class _Lanes:
 class _Single:
     """One matrix, in memory."""
 
-    def __init__(self, k: KernelBuilder, plan: FactorPlan, place: Value) -> None:
-        self._k, self._plan, self.type = k, plan, plan.type
-        self._matrix = Matrix(place, plan.type, plan.parts, k.const(I64, plan.columns), k.const(I64, 1))
+    def __init__(self, k: KernelBuilder, plan: FactorPlan, extents: Extents, place: Value) -> None:
+        self._k, self._plan, self.extents, self.type = k, plan, extents, plan.type
+        self._matrix = Matrix(place, plan.type, plan.parts, extents.columns, k.const(I64, 1))
 
     @classmethod
     def copied(
-        cls, k: KernelBuilder, plan: FactorPlan, source: Array, target: Array, number: Value, in_place: bool
+        cls,
+        k: KernelBuilder,
+        plan: FactorPlan,
+        extents: Extents,
+        source: Array,
+        target: Array,
+        number: Value,
+        in_place: bool,
     ) -> _Single:
-        size = plan.rows * plan.columns
+        size = extents.size(k)
         place = matrix_at(k, target, number, size)
         if not in_place:
-            k.memcpy(place, matrix_at(k, source, number, size), size * source.shape.type.bytes)
-        return cls(k, plan, place)
+            k.memcpy(place, matrix_at(k, source, number, size), k.mul(size, source.shape.type.bytes))
+        return cls(k, plan, extents, place)
 
     def load(self, row: Value, column: Value) -> Element:
         return apart(self._k, self._matrix.load(self._k, row, column))
@@ -163,7 +176,7 @@ class _Single:
 
             body(load, store)
 
-        in_vectors(k, self._plan, first, on_vector)
+        in_vectors(k, lanes, self.extents.columns, first, on_vector)
 
 
 def _row(k: KernelBuilder, plan: FactorPlan, place: Value) -> Matrix:
@@ -176,21 +189,21 @@ def _row(k: KernelBuilder, plan: FactorPlan, place: Value) -> Matrix:
 def _reduce(k: KernelBuilder, plan: FactorPlan, matrix: _Lanes | _Single, step: Value) -> Element:
     """Reflects a column to the diagonal, and those behind it likewise; the factor tau."""
     vector = partial(matrix.load, column=step)
-    tau = _reflector(k, plan, matrix.type, vector, lambda row, x: matrix.store(row, step, x), step)
-    matrix.for_columns(k.add(step, 1), partial(_reflect, k, plan, step, vector, conjugate(k, tau)))
+    tau = _reflector(k, matrix.extents.rows, matrix.type, vector, lambda row, x: matrix.store(row, step, x), step)
+    matrix.for_columns(k.add(step, 1), partial(_reflect, k, matrix.extents.rows, step, vector, conjugate(k, tau)))
     return tau
 
 
-def _reflector(k: KernelBuilder, plan: FactorPlan, type: IRType, load: Load, store: Store, first: Value) -> Element:
+def _reflector(k: KernelBuilder, end: Value, type: IRType, load: Load, store: Store, first: Value) -> Element:
     """Makes v of a column x from row `first` on, and puts beta with (I - tau v vᴴ)ᴴ x = beta e in its first place."""
     below, nothing = k.add(first, 1), k.const(type, 0.0)
     alpha = load(first)
     real, *imaginary = parts_of(alpha)
-    with k.loop(below, plan.rows, carry=[k.fabs(real), k.compare("ne", nothing, nothing)]) as rows:
+    with k.loop(below, end, carry=[k.fabs(real), k.compare("ne", nothing, nothing)]) as rows:
         rows.next = _seen(k, rows.values, parts_of(load(rows.index)))
     largest, is_any = _seen(k, rows.results, imaginary)
     divisor = k.select(k.compare("eq", largest, nothing), k.const(type, 1.0), largest)
-    with k.loop(below, plan.rows, carry=[_square(k, nothing, alpha, divisor)]) as rows:
+    with k.loop(below, end, carry=[_square(k, nothing, alpha, divisor)]) as rows:
         rows.next = [_square(k, rows.values[0], load(rows.index), divisor)]
     total = rows.results[0]
     is_reduced = k.not_(is_any)
@@ -198,7 +211,7 @@ def _reflector(k: KernelBuilder, plan: FactorPlan, type: IRType, load: Load, sto
     ratios = [k.div(k.sub(beta, real), beta), *(k.div(k.neg(part), beta) for part in imaginary)]
     tau = from_parts([k.select(is_reduced, nothing, ratio) for ratio in ratios])
     pivot = k.select(is_reduced, k.const(type, 1.0), k.sub(real, beta))
-    with k.loop(below, plan.rows) as rows:
+    with k.loop(below, end) as rows:
         store(rows.index, quotient(k, load(rows.index), from_parts([pivot, *imaginary])))
     store(first, from_parts([k.select(is_reduced, real, beta), *[nothing] * len(imaginary)]))
     return tau
@@ -220,20 +233,18 @@ def _square(k: KernelBuilder, total: Value, element: Element, divisor: Value) ->
     return total
 
 
-def _reflect(
-    k: KernelBuilder, plan: FactorPlan, first: Value, vector: Load, tau: Element, load: Load, store: Store
-) -> None:
-    """Takes tau v vᴴ x from x, one or more columns from row `first` on."""
+def _reflect(k: KernelBuilder, end: Value, first: Value, vector: Load, tau: Element, load: Load, store: Store) -> None:
+    """Takes tau v vᴴ x from x, one or more columns between two rows."""
     below = k.add(first, 1)
-    with k.loop(below, plan.rows, carry=parts_of(load(first))) as rows:
+    with k.loop(below, end, carry=parts_of(load(first))) as rows:
         share = negate(k, conjugate(k, vector(rows.index)))
         total = from_parts(rows.values)
         rows.next = parts_of(minus_product(k, total, _like(k, share, total), load(rows.index)))
     total = from_parts(rows.results)
-    nothing = zero(k, plan.type, plan.parts, parts_of(total)[0].type.lanes)
+    nothing = from_parts([k.const(part.type, 0.0) for part in parts_of(total)])
     factor = minus_product(k, nothing, negate(k, _like(k, tau, total)), total)
     store(first, _difference(k, load(first), factor))
-    with k.loop(below, plan.rows) as rows:
+    with k.loop(below, end) as rows:
         element = load(rows.index)
         store(rows.index, minus_product(k, element, _like(k, vector(rows.index), element), factor))
 
@@ -249,21 +260,22 @@ def _difference(k: KernelBuilder, a: Element, b: Element) -> Element:
 
 
 def _multiply(
-    k: KernelBuilder, plan: FactorPlan, matrix: _Lanes | _Single, count: int, tau_of: Callable[[Value], Element]
+    k: KernelBuilder, plan: FactorPlan, matrix: _Lanes | _Single, count: Value, tau_of: Callable[[Value], Element]
 ) -> None:
     """Puts the product of so many reflections in the place of their vectors, from the last one on."""
     nothing, one = (_number(k, matrix.type, plan.parts, number) for number in (0.0, 1.0))
-    with k.loop(count, plan.columns) as columns:
-        with k.loop(0, plan.rows) as rows:
+    end = matrix.extents.rows
+    with k.loop(count, matrix.extents.columns) as columns:
+        with k.loop(0, end) as rows:
             matrix.store(rows.index, columns.index, nothing)
         matrix.store(columns.index, columns.index, one)
     with k.loop(0, count) as steps:
         look(k)
-        step = k.sub(count - 1, steps.index)
+        step = k.sub(k.sub(count, 1), steps.index)
         tau = tau_of(step)
         vector = partial(matrix.load, column=step)
-        matrix.for_columns(k.add(step, 1), partial(_reflect, k, plan, step, vector, tau))
-        with k.loop(k.add(step, 1), plan.rows) as rows:
+        matrix.for_columns(k.add(step, 1), partial(_reflect, k, end, step, vector, tau))
+        with k.loop(k.add(step, 1), end) as rows:
             matrix.store(rows.index, step, minus_product(k, nothing, tau, matrix.load(rows.index, step)))
         matrix.store(step, step, _difference(k, one, tau))
         with k.loop(0, step) as rows:

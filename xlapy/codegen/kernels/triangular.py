@@ -65,11 +65,6 @@ class Matrix(Record):
         """The matrix that begins at an element of this one."""
         return Matrix(self.at(k, row, column), self.type, self.parts, self.row_pitch, self.column_pitch)
 
-    def reversed_rows(self, k: KernelBuilder, rows: Operand) -> Matrix:
-        """The first `rows` rows, from the last to the first."""
-        last = k.sub(rows, k.const(I64, 1))
-        return Matrix(self.at(k, last, 0), self.type, self.parts, k.neg(self.row_pitch), self.column_pitch)
-
 
 def _joined(k: KernelBuilder, re: Value, im: Value) -> Value:
     """Real and imaginary parts in turn, as they lie in memory."""

@@ -2,24 +2,28 @@
 
     eigh.f32.3x3.1.full        eigenvectors and values of 3 by 3 matrices, of which whole vectors are there
     triangular_solve.f64.4x4_4x2.1100.ragged
+    triangular_solve.c64.64x64_64x8.1100.sized
 
 A machine compiles the kernel that programs have for such once for each size, as geometry and physics have few. A
 function is named by the op, the type, the sizes of matrices in the operands, the attributes, and the way they come
 (`WAYS`). How many matrices there are is all that it need not know.
+
+Larger ones that come one by one are told their sizes when they run: the name is that of a pattern
+(`kernels.matrices.Pattern`), which says no more than how wide vectors are and what is computed.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module
 from xlapy.codegen.kernels.factors import MOST_ACROSS
-from xlapy.codegen.kernels.matrices import MATRIX_OPS, MatrixWork, work_on_matrices
+from xlapy.codegen.kernels.matrices import MATRIX_OPS, MatrixWork, Pattern, work_on_matrices
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
@@ -29,8 +33,9 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 
-WAYS = ("full", "ragged", "single")
-"""Vectors of matrices that are all full, one of which is not, or matrices one by one."""
+_SIZED = "sized"
+WAYS = ("full", "ragged", "single", _SIZED)
+"""Vectors of matrices that are all full, one of which is not, or matrices one by one, of one size or of any."""
 
 _IN_PLACE, _PAST_CACHES = ".in_place", ".past_caches"
 _VECTORS, _MANY_VECTORS = 8, 1 << 30  # of matrices in the plan of a library, and of one whose results no cache holds
@@ -47,21 +52,25 @@ def call_on_matrices(instruction: Instruction, work: MatrixWork, *, in_place: bo
     if work.scratch_bytes or work.takes_long or not work.units or not all(map(_is_plain, arrays)):
         return None
     sizes = [operand.shape.dims[len(batch) :] for operand in instruction.operands]
-    if any(size > MOST_ACROSS for own in sizes for size in own):
+    numbers: Sequence[int]
+    if all(size <= MOST_ACROSS for own in sizes for size in own):
+        way = "single" if not work.across else "ragged" if math.prod(batch) % work.lanes else "full"
+        pattern, numbers = Pattern(tuple(sizes), instruction.attributes), [math.prod(batch)]
+    elif work.pattern is not None:
+        way, pattern, numbers = _SIZED, work.pattern, work.numbers
+    else:
         return None
-    way = "single" if not work.across else "ragged" if math.prod(batch) % work.lanes else "full"
-    attributes = instruction.attributes
-    numbers = (_choices(name).index(attributes[name]) for name in instruction.spec.attributes)
+    choices = (_choices(name).index(pattern.attributes[name]) for name in instruction.spec.attributes)
     name = ".".join(
         (
             instruction.spec.python_name,
             instruction.operands[0].shape.type.name,
-            "_".join("x".join(map(str, own)) for own in sizes),
-            "".join(map(str, numbers)),
+            "_".join("x".join(map(str, own)) for own in pattern.sizes),
+            "".join(map(str, choices)),
             way + _IN_PLACE * in_place + _PAST_CACHES * work.streaming,
         )
     )
-    return LibraryCall(name, name, (math.prod(batch),))
+    return LibraryCall(name, name, tuple(numbers))
 
 
 def _is_plain(shape: Shape) -> bool:
@@ -75,7 +84,9 @@ def _choices(attribute: str) -> tuple[Any, ...]:
 def matrix_library(name: str) -> Library | None:
     """The library of that name, if it is one of these. There are thousands, of which a program calls a few."""
     found = _NAME.fullmatch(name)
-    return None if found is None else Library(name, (name,), partial(_emit, found), reduces_strength=False)
+    if found is None:
+        return None
+    return Library(name, (name,), partial(_emit, found), reduces_strength=found["way"] == _SIZED)
 
 
 _OPS = {OPS[opcode].python_name: opcode for opcode in MATRIX_OPS}
@@ -101,7 +112,13 @@ def _emit(found: re.Match[str], target: Target) -> Module:
             alias = None if in_place else f"a{number}" if is_result else "operands"
             arrays.append(Array(pointer, shape, alias, read_only=not (is_result or in_place)))
         begin, end = k.parameters["begin"], k.parameters["end"]
-        work.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
+        groups = arrays[: len(operands)], arrays[len(operands) :]
+        if found["way"] == _SIZED:
+            place = k.load(k.parameters["table"], PTR)
+            numbers = [k.load(k.gep(place, number, I64.bytes), I64) for number in range(len(work.numbers))]
+            work.write(k, *groups, begin, end, numbers)
+        else:
+            work.body(k, *groups, begin, end)
     return module
 
 
@@ -110,7 +127,7 @@ def _instruction(found: re.Match[str], target: Target) -> Instruction:
     type = et.element_type_named(found["type"])
     lanes = target.lanes(register_type(type).bits)
     full = lanes * (_MANY_VECTORS if found["past_caches"] else _VECTORS)
-    batch = {"full": full, "ragged": full + 1, "single": 1}[found["way"]]
+    batch = {"full": full, "ragged": full + 1}.get(found["way"], 1)
     computation = Computation("matrices")
     operands = []
     for number, sizes in enumerate(found["sizes"].split("_")):
