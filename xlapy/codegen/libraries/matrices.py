@@ -84,9 +84,7 @@ def _choices(attribute: str) -> tuple[Any, ...]:
 def matrix_library(name: str) -> Library | None:
     """The library of that name, if it is one of these. There are thousands, of which a program calls a few."""
     found = _NAME.fullmatch(name)
-    if found is None:
-        return None
-    return Library(name, (name,), partial(_emit, found), reduces_strength=found["way"] == _SIZED)
+    return None if found is None else Library(name, (name,), partial(_emit, found), reduces_strength=False)
 
 
 _OPS = {OPS[opcode].python_name: opcode for opcode in MATRIX_OPS}
