@@ -6,14 +6,15 @@
     y = u8[720,1280] convert(s)
 
 Twice as many fit into a vector. That is so where each number on the way, by its range (`analysis/ranges.py`), is one of
-the narrower type, and nobody else needs what is computed.
+the narrower type, and nobody else needs what is computed. What 64 bits number, as elements for a generator of random
+numbers, is computed in 32 likewise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xlapy.hlo.element_types import S16, U16, ElementType
+from xlapy.hlo.element_types import S16, S32, U16, U32, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.passes import new
 from xlapy.passes.analysis.ranges import Ranges
@@ -34,19 +35,24 @@ _COMPUTED = frozenset(
 """Ops whose result does not depend on how many bits there are, if these hold what is computed."""
 
 
-def in_16_bits(convert: Instruction, known: Ranges) -> Value | None:
-    """convert(f(convert(x))) of narrow integers, with f computed in 16 bits instead of more"""
+_UNSIGNED_FIRST = ((U16, S16), (U32, S32))
+"""Types to compute in, by their bits."""
+
+
+def in_fewer_bits(convert: Instruction, known: Ranges) -> Value | None:
+    """convert(f(convert(x))) of narrow integers, with f computed in 16 or 32 bits instead of more"""
     (wide,), target = convert.operands, convert.shape.type
-    if not (wide.shape.type.is_integer and target.is_integer and target.bits <= S16.bits < wide.shape.type.bits):
+    if not (wide.shape.type.is_integer and target.is_integer) or convert.shape.size < LEAST_ELEMENTS:
         return None
-    if convert.shape.size < LEAST_ELEMENTS:
+    types = next((types for types in _UNSIGNED_FIRST if target.bits <= types[0].bits), None)
+    if types is None or types[0].bits >= wide.shape.type.bits:
         return None
-    computed = _computed(wide, convert, known)
+    computed = _computed(wide, convert, known, types[0].bits)
     if computed is None or not any(i.opcode in _COMPUTED for i in computed):
         return None
     ranges = [known[instruction] for instruction in computed]
     limits = min(low for low, _ in ranges), max(high for _, high in ranges)
-    type = next((type for type in (U16, S16) if type.holds(*limits)), None)
+    type = next((type for type in types if type.holds(*limits)), None)
     if type is None:
         return None
     made: dict[Instruction, Value] = {}
@@ -64,46 +70,50 @@ def _made(instruction: Instruction, number: int, type: ElementType, operands: li
         return new.filled(number, shape)
     if opcode == "convert":
         return new.converted(operands[0], type)
-    if opcode == "abs" and type is U16:
+    if opcode == "abs" and not type.is_signed:
         return operands[0]
-    if opcode == "shift-right-arithmetic" and type is U16:
+    if opcode == "shift-right-arithmetic" and not type.is_signed:
         opcode = "shift-right-logical"
     stated = shape if instruction.spec.takes_result else None
     return new.op(opcode, operands, shape=stated, **instruction.attributes)
 
 
-def _computed(root: Instruction, user: Instruction, known: Ranges) -> list[Instruction] | None:
-    """What `root` is made of, operands first, down to numbers and to what is converted from narrow integers; None if
-    something else is among that, or is needed elsewhere."""
+def _computed(root: Instruction, user: Instruction, known: Ranges, bits: int) -> list[Instruction] | None:
+    """What `root` is made of, operands first, down to numbers and to what is converted from integers of so many bits;
+    None if something else is among that, or is needed elsewhere."""
     looked_at: set[Instruction] = set()
+
+    def is_leaf(instruction: Instruction) -> bool:
+        return _is_leaf(instruction, bits)
+
+    def can_be(instruction: Instruction) -> bool:
+        """It has a range, and an op that may have fewer bits."""
+        return instruction in known and (
+            is_leaf(instruction) or instruction.opcode in _MOVED or instruction.opcode in _COMPUTED
+        )
 
     def needed(instruction: Instruction) -> Sequence[Instruction]:
         looked_at.add(instruction)
-        is_end = _is_leaf(instruction) or len(looked_at) > MOST_COMPUTED or not _can_be(instruction, known)
+        is_end = is_leaf(instruction) or len(looked_at) > MOST_COMPUTED or not can_be(instruction)
         return () if is_end else instruction.operands
 
     order = post_order([root], needed)
-    if len(order) > MOST_COMPUTED or not all(_can_be(instruction, known) for instruction in order):
+    if len(order) > MOST_COMPUTED or not all(map(can_be, order)):
         return None
     owned = {*order, user}
-    shared = (i for i in order if not _is_leaf(i) and not _is_number(i) and not owned.issuperset(i.users))
+    shared = (i for i in order if not is_leaf(i) and not _is_number(i) and not owned.issuperset(i.users))
     return None if any(shared) else order
 
 
-def _can_be(instruction: Instruction, known: Ranges) -> bool:
-    """It has a range, and an op that may have fewer bits."""
-    return instruction in known and (
-        _is_leaf(instruction) or instruction.opcode in _MOVED or instruction.opcode in _COMPUTED
-    )
-
-
-def _is_leaf(instruction: Instruction) -> bool:
+def _is_leaf(instruction: Instruction, bits: int) -> bool:
     if instruction.opcode == "constant":
         return instruction.shape.is_scalar
+    if instruction.opcode == "iota":
+        return True
     if instruction.opcode != "convert":
         return False
     source = instruction.operands[0].shape.type
-    return source.kind == "pred" or (source.is_integer and source.bits <= S16.bits)
+    return source.kind == "pred" or (source.is_integer and source.bits <= bits)
 
 
 def _is_number(instruction: Instruction) -> bool:

@@ -9,7 +9,7 @@ becomes
 
     b { u = f32[64,8] dynamic-update-slice(x, row, i, 0) ... }
 
-Comparisons that always have the same outcome are that; bounds that never bind are dropped; what 16 bits hold is
+Comparisons that always have the same outcome are that; bounds that never bind are dropped; what 16 or 32 bits hold is
 computed in them (`narrow_arithmetic.py`). One window scattered to
 where it surely fits is written in place: a dynamic-update-slice, which fuses with what computes the window.
 """
@@ -24,7 +24,7 @@ from xlapy.passes import new
 from xlapy.passes.algebra.scatters import scatter_as_update
 from xlapy.passes.analysis.ranges import Ranges, ranges_by_computation
 from xlapy.passes.base import Pass, pinned, replace_all
-from xlapy.passes.narrow_arithmetic import in_16_bits
+from xlapy.passes.narrow_arithmetic import in_fewer_bits
 from xlapy.passes.new import Value, materialize
 
 
@@ -56,6 +56,12 @@ def _decided(compare: Instruction, known: Ranges) -> Value | None:
     return None if outcome is None else new.number(bool(outcome[0]), like=compare)
 
 
+def _settled(shift: Instruction, known: Ranges) -> Value | None:
+    """The only number that is left, as of the high halves of numbers that the low ones hold."""
+    found = known.get(shift)
+    return None if found is None or found[0] != found[1] else new.number(found[0], like=shift)
+
+
 def _unbound(clamp: Instruction, known: Ranges) -> Value | None:
     """The value, where it lies within the bounds anyway."""
     low, value, high = (known.get(operand) for operand in clamp.operands)
@@ -81,5 +87,7 @@ _RULES = {
     "clamp": _unbound,
     "remainder": _small,
     "scatter": _placed,
-    "convert": in_16_bits,
+    "convert": in_fewer_bits,
+    "shift-right-arithmetic": _settled,
+    "shift-right-logical": _settled,
 }
