@@ -58,6 +58,29 @@ def test_what_is_joined_step_by_step_has_code_in_few_kernels() -> None:
     assert _instructions(_joined_step_by_step(60)) < 2.2 * _instructions(_joined_step_by_step(30))
 
 
+def _pieces_of_a_chain(length: int) -> str:
+    """Three sines of pieces of what many multiplications made."""
+    lines = ["x0 = u32[6] parameter(0)"]
+    lines += [f"x{number + 1} = u32[6] multiply(x{number}, x{number})" for number in range(length)]
+    for piece in range(3):
+        lines += [
+            f"s{piece} = u32[2] slice(x{length}), slice={{[{2 * piece}:{2 * piece + 2}]}}",
+            f"f{piece} = f32[2] convert(s{piece})",
+            f"r{piece} = f32[{piece + 2},2] broadcast(f{piece}), dimensions={{1}}",
+            f"y{piece} = f32[{piece + 2},2] sine(r{piece})",
+        ]
+    lines.append("ROOT t = (f32[2,2], f32[3,2], f32[4,2]) tuple(y0, y1, y2)")
+    return f"ENTRY main {{ {' '.join(lines)} }}"
+
+
+@pytest.mark.parametrize(("length", "copies"), [(20, 3), (150, 1)])
+def test_a_long_chain_has_code_in_one_kernel(length: int, copies: int) -> None:
+    """Each multiplication by itself takes less than another kernel, in each of three."""
+    module = parse(_pieces_of_a_chain(length))
+    cpu_pipeline(PipelineOptions(), Watch()).run(module)
+    assert sum(i.opcode == "multiply" for i in module.instructions()) == copies * length
+
+
 def _statistics_of_layers(count: int) -> str:
     """Sums of each layer and of its squares, where the next layer is made of both, and all layers of the first one."""
     lines = ["zero = f32[] constant(0) x0 = f32[64,32] parameter(0)"]

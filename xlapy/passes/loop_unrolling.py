@@ -51,10 +51,7 @@ class LoopUnrolling(ComputationPass):
         if counter is None or not self._is_small(loop.called[1], counter.trips) or loop.called[0].has_effect:
             return False
         self.records.append(Record.of(loop, True, f"runs {counter.trips} times"))
-        state = loop.operands[0]
-        for _ in range(counter.trips):
-            state = loop.parent.insert(loop.called[1], [state])
-        loop.parent.replace(loop, state)
+        loop.parent.replace(loop, _in_a_row(loop, counter.trips))
         loop.parent.remove([loop])
         return True
 
@@ -67,6 +64,33 @@ class LoopUnrolling(ComputationPass):
             return True
         is_short = trips <= self.rounds and trips * len(body) <= self.instructions_of_rounds
         return is_short and all(map(_is_of_rounds, body))
+
+
+def _in_a_row(loop: Instruction, trips: int) -> Instruction:
+    """The state behind so many runs of the body. Elements go from one to the next by themselves, and numbers are there
+    once: later passes have less to look at."""
+    parent, body, state = loop.parent, loop.called[1], loop.operands[0]
+    reads = {user: user.attributes["index"] for user in body.parameters[0].users if user.opcode == "get-tuple-element"}
+    order = [i for i in body.post_order() if i not in reads and i not in (body.parameters[0], body.root)]
+    if not trips or len(reads) < len(body.parameters[0].users) or not _ends_in_tuple(body):
+        for _ in range(trips):
+            state = parent.insert(body, [state])
+        return state
+    elements = list(state.operands) if state.opcode == "tuple" else parent.unpacked(state)
+    shared = {i: parent.add_copy(i, []) for i in order if i.opcode == "constant"}
+    for _ in range(trips):
+        copies = {**shared, **{read: elements[index] for read, index in reads.items()}}
+        for instruction in order:
+            if instruction not in copies:
+                copies[instruction] = parent.add_copy(instruction, [copies[o] for o in instruction.operands])
+        elements = [copies[operand] for operand in body.root.operands]
+    return parent.add("tuple", elements)
+
+
+def _ends_in_tuple(body: Computation) -> bool:
+    """Whether elements of the next state are known one by one, and nothing is in order but by what it uses."""
+    is_tuple = body.root.opcode == "tuple" and not body.root.users
+    return is_tuple and not any(instruction.control_predecessors for instruction in body)
 
 
 def _is_of_rounds(instruction: Instruction) -> bool:

@@ -38,7 +38,17 @@ from xlapy.hlo.kernel_plan import (
 from xlapy.hlo.leaves import is_renaming, moves_nothing
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Record, pinned
-from xlapy.passes.fusion.cost import DIVISION, FAR_BYTES, Use, fused_cost, memory_bytes, operation_cost, stored_cost
+from xlapy.passes.fusion.cost import (
+    COPIED_CODE,
+    DIVISION,
+    FAR_BYTES,
+    KERNEL_START,
+    Use,
+    fused_cost,
+    memory_bytes,
+    operation_cost,
+    stored_cost,
+)
 
 IDENTITY = 0
 MAX_MAPS = 4  # index maps of one member: codegen computes it once for each
@@ -313,6 +323,7 @@ class FusionPlan:
     _maps: IndexMaps = field(default_factory=IndexMaps)
     _pinned: set[Instruction] = field(default_factory=set)
     _places: dict[Instruction, dict[Instruction, list[int]]] = field(default_factory=dict)
+    _made_of_few: dict[Instruction, int] = field(default_factory=dict)  # so that these copies of all that cost little
 
     def __post_init__(self) -> None:
         self._pinned = pinned(self.computation)
@@ -479,6 +490,8 @@ class FusionPlan:
         if fused > stored:
             evaluations = sum(use.evaluations for use in uses)
             return f"computing {evaluations} elements costs {fused:.3g}, storing {producer.shape.size} {stored:.3g}"
+        if len(uses) > 1 and not uses[0].can_store and self._is_made_of_many(producer, copies=len(uses) - 1):
+            return f"{len(maps)} kernels would have code for all that it is made of"
         return ""
 
     def _common_bytes(self, group: Group, producer: Instruction, needed: frozenset[int]) -> int:
@@ -494,6 +507,23 @@ class FusionPlan:
                     common += operand.shape.type.bytes if (operand.operands[0], place) in read else 0
                     read.add((operand.operands[0], place))
         return common * group.evaluations(producer, frozenset({IDENTITY}))
+
+    def _is_made_of_many(self, producer: Instruction, copies: int) -> bool:
+        """Whether code for all that `producer` may be computed from, in so many more kernels, costs more than another
+        kernel: each instruction by itself looks as if it did not, as in 20 rounds of a generator of random numbers."""
+        most = KERNEL_START / (COPIED_CODE * copies)
+        if self._made_of_few.get(producer, 0) >= copies:
+            return False
+        found, pending, count = {producer}, [producer], 0
+        while pending and count <= most:
+            instruction = pending.pop()
+            count += operation_cost(instruction) > 0
+            followed = [o for o in instruction.operands if o not in found and o.shape.is_array and is_element_op(o)]
+            found.update(followed)
+            pending += followed
+        if count <= most:
+            self._made_of_few.update(dict.fromkeys(found, copies))
+        return count > most
 
     def _can_store(self, group: Group, producer: Instruction, needed: frozenset[int]) -> bool:
         """`group` computes every element of `producer` once, where it could store it as a result of its own."""
