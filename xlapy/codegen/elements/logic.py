@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.registers import Element, Pair, select
+from xlapy.codegen.narrow_floats import has_negative_zero
+from xlapy.codegen.registers import Element, Pair, select, to_memory
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
 
@@ -101,7 +102,7 @@ def compare(e: Emission, x: Element, y: Element) -> Element:
         return _complex_compare(e.k, direction, x, y)
     assert isinstance(x, Value) and isinstance(y, Value)
     if e.instruction.attributes["type"] is ComparisonType.TOTALORDER:
-        x, y = _ordered_bits(e.k, x), _ordered_bits(e.k, y)
+        x, y = (_ordered_bits(e.k, value, e.operand_type) for value in (x, y))
     return e.k.compare(direction.value.lower(), x, y, signed=_is_signed(e.operand_type))
 
 
@@ -120,10 +121,13 @@ def _complex_compare(k: KernelBuilder, direction: ComparisonDirection, x: Pair, 
     return k.or_(decided, k.and_(same_re, k.compare(name, x.im, y.im)))
 
 
-def _ordered_bits(k: KernelBuilder, x: Value) -> Value:
-    """Integers in the total order of floats: the bits, those of a negative number flipped but for the sign."""
+def _ordered_bits(k: KernelBuilder, x: Value, element_type: ElementType) -> Value:
+    """Integers in the total order of floats: the bits, those of a negative number flipped but for the sign. Of a narrow
+    float those in memory, where a number has a sign there: processors that widen a NaN may give it other ones."""
     if not x.type.is_float:
         return x
-    bits = k.to_integer_bits(x)
+    has_sign = element_type.is_narrow_float and has_negative_zero(element_type.name)
+    is_whole = element_type.bits == 8 * element_type.bytes
+    bits = to_memory(k, x, element_type) if has_sign and is_whole else k.to_integer_bits(x)
     negative = k.ashr(bits, bits.type.bits - 1)
     return k.xor(bits, k.lshr(negative, 1))
