@@ -16,11 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xlapy.hlo.graph import Computation, HloModule
+from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.passes.base import Pass, Record, program_computations
 from xlapy.passes.layouts.choice import improve
 from xlapy.passes.layouts.followers import wants_rows
-from xlapy.passes.layouts.forms import wants_matrices
+from xlapy.passes.layouts.forms import wants_matrices, wants_neighbours
 from xlapy.passes.layouts.prices import Prices
 from xlapy.passes.layouts.rebuild import rebuild
 from xlapy.passes.layouts.regions import find_regions, has_entry_layouts
@@ -46,7 +46,7 @@ class LayoutChoice(Pass):
             saved = f": {gain:,.0f} bytes need not be moved" if gain else ""
             reason = f"{len(region.members)} arrays lie in the order {{{order}}}{saved}"
             self.records.append(Record.of(first, True, reason))
-        put_in_order = [op for op in prices.ops.values() if wants_matrices(op.instruction) and op.is_reordered()]
+        put_in_order = [op for op in prices.ops.values() if _wants_order(op.instruction) and op.is_reordered()]
         for op in put_in_order:
             self.records.append(Record.of(op.instruction, True, "operands are put in the order of matrices"))
         if gains or put_in_order:
@@ -59,10 +59,14 @@ class LayoutChoice(Pass):
         return (self.keep_entry_layouts and has_entry_layouts(module)) or any(
             (instruction.opcode == "transpose" and instruction.shape.bytes >= self.least_bytes)
             or wants_rows(instruction)
-            or wants_matrices(instruction)
+            or _wants_order(instruction)
             for computation in program_computations(module)
             for instruction in computation
         )
+
+
+def _wants_order(instruction: Instruction) -> bool:
+    return wants_matrices(instruction) or wants_neighbours(instruction)
 
 
 def _name_results(computation: Computation) -> bool:

@@ -13,11 +13,14 @@ from xlapy.hlo.element_types import element_type_of
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("sizes", [(1, 5), (3, 1), (3, 5), (16, 16)])
+@pytest.mark.parametrize("sizes", [(1, 5, 7), (3, 1, 7), (3, 5, 7), (16, 16, 7), (5, 3, 11), (20, 24, 9)])
 @pytest.mark.parametrize("permutation", ["0,1,2", "1,2,0", "2,1,0"])
-def test_products_are_those_of_each_batch(dtype: Any, sizes: tuple[int, int], permutation: str) -> None:
+@pytest.mark.parametrize("batches", [37, 64])
+def test_products_are_those_of_each_batch(
+    dtype: Any, sizes: tuple[int, int, int], permutation: str, batches: int
+) -> None:
     """Of integers, whose sums are exact; put anywhere."""
-    (rows, columns), depth, batches, kind = sizes, 7, 37, element_type_of(np.dtype(dtype)).name
+    (rows, columns, depth), kind = sizes, element_type_of(np.dtype(dtype)).name
     results = [batches, rows, columns]
     turned = ",".join(str(results[int(dim)]) for dim in permutation.split(","))
     text = f"""ENTRY main {{
