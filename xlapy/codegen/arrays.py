@@ -279,8 +279,10 @@ class Array:
     def _may_be_masked(self, k: KernelBuilder, step: int, mask: Value | None) -> bool:
         """Whether vectors that lanes are picked from are loaded in one go if only some lanes are wanted. Where masks
         have registers of their own, lanes are gathered in one go, too, which takes longer than two vectors, but not
-        longer than three."""
+        longer than three; but narrow ones one by one."""
         is_wide = memory_type(self.shape.type).bits >= I32.bits
+        if not is_wide and k.has_masks and k.module.has_permute:
+            return True
         is_quick = k.module.has_permute and step == PAIR if k.has_masks else k.module.has_short_permute
         return mask is None or (is_wide and is_quick)
 

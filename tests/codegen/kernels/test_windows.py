@@ -11,6 +11,7 @@ import pytest
 import xlapy
 from tests.builder.examples import WINDOWS, Example
 from tests.support.close_results import check_same, leaves
+from tests.support.guarded_memory import read_only
 from tests.support.native import on_threads
 from tests.support.random_windows import (
     RandomProgram,
@@ -25,6 +26,7 @@ from tests.support.random_windows import (
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.codegen.target import host_target
+from xlapy.hlo.element_types import element_type_named
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
 from xlapy_runtime.records import replaced
@@ -411,3 +413,23 @@ def test_windows_stop_at_the_size_of_a_bounded_dimension() -> None:
             shapes = [Shape.array("f32", dims) for dims in ((size, 2), (batch, length, 2), (3, 2, 4))]
             arguments = [random_array(generator, shape) for shape in shapes]
             check_same(executable(*arguments), xlapy.evaluate(module, *arguments))
+
+
+@pytest.mark.parametrize("kind", ["u8", "s8", "s16", "bf16", "pred"])
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("at_end", [False, True])
+def test_narrow_elements_some_apart_of_windows_that_hang_over(kind: str, stride: int, at_end: bool) -> None:
+    """Lanes are picked out of vectors, of which nothing is read that lies beside the array."""
+    for columns in (5, 31, 32, 33, 64, 130):
+        dtype = element_type_named(kind).dtype
+        values = np.random.default_rng(columns).integers(0, 2 if kind == "pred" else 9, (3, 6, columns)).astype(dtype)
+        x = read_only(values, at_end=at_end)
+        places = -(-columns // stride)
+        total = max(0, (places - 1) * stride + 3 - columns)
+        combined = "or" if kind == "pred" else "add"
+        text = f"""HloModule m
+          fold {{ a = {kind}[] parameter(0)  b = {kind}[] parameter(1)  ROOT s = {kind}[] {combined}(a, b) }}
+          ENTRY e {{ x = {kind}[3,6,{columns}] parameter(0)  z = {kind}[] constant({"false" if kind == "pred" else 0})
+            ROOT w = {kind}[3,6,{places}] reduce-window(x, z), to_apply=fold,
+              window={{size=1x3x3 stride=1x1x{stride} pad=0_0x1_1x{total // 2}_{total - total // 2}}} }}"""
+        check_same(xlapy.compile(text)(x), xlapy.evaluate(text, x))
