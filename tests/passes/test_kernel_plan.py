@@ -157,3 +157,29 @@ def test_facts_about_instructions() -> None:
     assert is_renaming(by_name["r"])
     assert not is_element_op(by_name["c"]), "a copy that changes the layout is no element op"
     assert not is_element_op(by_name["k"]), "a table is read from memory"
+
+
+@pytest.mark.parametrize(
+    ("shape", "permutation", "is_blocked"),
+    [
+        ("u8[64,32]", (1, 0), True),
+        ("bf16[64,32]", (1, 0), True),
+        ("f32[64,32]", (1, 0), False),
+        ("bf16[32,32]", (1, 0), False),
+        ("u8[4096,4]", (1, 0), False),
+        ("u8[4,4096]", (1, 0), True),
+        ("u8[8,16,32]", (1, 0, 2), False),
+        ("u8[8,16,32]", (0, 2, 1), True),
+    ],
+)
+def test_narrow_elements_are_turned_in_blocks_where_there_are_some(
+    shape: str, permutation: tuple[int, ...], is_blocked: bool
+) -> None:
+    kind, _, dims = shape.rstrip("]").partition("[")
+    sizes = dims.split(",")
+    turned = ",".join(sizes[dim] for dim in permutation)
+    order = ",".join(map(str, permutation))
+    module = parse(
+        f"ENTRY e {{ x = {shape} parameter(0)  ROOT t = {kind}[{turned}] transpose(x), dimensions={{{order}}} }}"
+    )
+    assert is_blocked_transpose(module.entry.root) == is_blocked
