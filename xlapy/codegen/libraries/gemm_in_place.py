@@ -414,11 +414,19 @@ class GemmInPlace(GemmSmall):
     ) -> None:
         """The products with columns of B from `first` to `last`, of which `step` are taken together: each the
         `column_distance`-th behind the one before."""
+        if not reads_lines(self._target, self._kind, self._shape):
+            with k.loop(first, last, step) as column:
+                left = k.smin(k.sub(last, column.index), step)
+                self._dot_columns(k, problem, batch, column.index, left)
+            return
         distance = problem["column_distance"]
-        with k.loop(first, last, k.mul(step, distance)) as start:
-            end = k.smin(k.add(start.index, k.mul(step, distance)), last)
+        width = k.mul(step, distance)
+        with k.loop(first, last, width) as start:
+            end = k.smin(k.add(start.index, width), last)
+            is_whole = k.compare("eq", k.sub(end, start.index), width)
             with k.loop(start.index, k.smin(k.add(start.index, distance), end)) as column:
-                count = k.udiv(k.sub(k.add(k.sub(end, column.index), distance), 1), distance)
+                left = k.sub(end, column.index)
+                (count,) = k.if_else(is_whole, lambda: step, functools.partial(ceil_div, k, left, distance))
                 self._dot_columns(k, problem, batch, column.index, count)
 
     def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: Value) -> None:
