@@ -15,6 +15,7 @@ from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, LOW_GEMM_LIBRARIES, WINDOW_GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.matrices import matrix_library
+from xlapy.codegen.libraries.near_product import near_product_library
 from xlapy.codegen.libraries.rare_functions import RARE_LIBRARIES
 from xlapy.codegen.libraries.runs import RUN_LIBRARIES
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
@@ -30,7 +31,7 @@ class _Catalogue(dict[str, Library]):
     """Finds also those libraries of which there are too many to list."""
 
     def __missing__(self, name: str) -> Library:
-        found = direct_library(name) or matrix_library(name)
+        found = direct_library(name) or matrix_library(name) or near_product_library(name)
         if found is None:
             raise KeyError(name)
         return found

@@ -18,6 +18,7 @@ from xlapy.codegen.libraries.depthwise_planes import call_of_depthwise_planes
 from xlapy.codegen.libraries.depthwise_planes_gradient import call_of_depthwise_planes_gradient
 from xlapy.codegen.libraries.direct import call_of_direct
 from xlapy.codegen.libraries.matrices import call_on_matrices
+from xlapy.codegen.libraries.near_product import call_of_near_product
 from xlapy.codegen.libraries.short_product import call_of_short_product
 from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.hlo.graph import Instruction
@@ -31,7 +32,7 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
         kernel = kernel_of_call(rows, units, instruction.operands, instruction)
         return replace(kernel, least_units=situation.target.lanes(instruction.shape.type.bits))
     plan = plan_dot(instruction, situation.target)
-    call = call_of_small_product(instruction)
+    call = call_of_small_product(instruction) or (call_of_near_product(plan) if situation.runs_once else None)
     if call is not None:
         return Kernel(plan.units, plan.bytes_per_unit, call)
 
