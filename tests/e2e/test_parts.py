@@ -108,6 +108,11 @@ def of_what_is_much_larger(x: Any, w: Any) -> Any:
     return jnp.sort(made[3, :100]), jnp.cumsum(made, axis=0)
 
 
+def of_a_result(x: Any, w: Any) -> Any:
+    """What the caller gets is an array of its own."""
+    return jnp.cumsum(x[2:], axis=0)[1]
+
+
 def in_pieces(x: Any, w: Any) -> Any:
     """Columns, and every other row, lie in many pieces."""
     return x[1, :, 3:9] @ w[3:9], jnp.sort(x[:, ::2], axis=-1)
@@ -131,6 +136,7 @@ def in_pieces(x: Any, w: Any) -> Any:
         (of_what_is_changed, 1),
         (of_changing_state, 1),
         (of_what_is_much_larger, 1),
+        (of_a_result, 1),
         (in_pieces, 2),
     ],
 )

@@ -103,10 +103,12 @@ def _readers(value: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
 
 
 def _is_kernel(user: Instruction) -> bool:
-    """Kernels read arrays where the plan says that they are. Structure and others' computations pass them on."""
+    """Kernels read arrays where the plan says that they are. Structure, others' computations and names, of a result
+    above all, pass them on."""
     traits = user.spec.traits
     return (
-        Trait.STRUCTURE not in traits
+        not is_renaming(user)
+        and Trait.STRUCTURE not in traits
         and user.opcode != "custom-call"
         and not any(map(traits.__contains__, _RUNS_OTHERS))
     )
