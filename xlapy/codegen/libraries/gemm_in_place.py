@@ -414,28 +414,41 @@ class GemmInPlace(GemmSmall):
     ) -> None:
         """The products with columns of B from `first` to `last`, of which `step` are taken together: each the
         `column_distance`-th behind the one before."""
-        if not reads_lines(self._target, self._kind, self._shape):
+
+        def neighbours() -> None:
             with k.loop(first, last, step) as column:
                 left = k.smin(k.sub(last, column.index), step)
                 self._dot_columns(k, problem, batch, column.index, left)
+
+        def apart() -> None:
+            width = k.mul(step, distance)
+            with k.loop(first, last, width) as start:
+                end = k.smin(k.add(start.index, width), last)
+                with k.loop(start.index, k.smin(k.add(start.index, distance), end)) as column:
+                    count = ceil_div(k, k.sub(end, column.index), distance)
+                    self._dot_columns(k, problem, batch, column.index, count, distance)
+
+        if not reads_lines(self._target, self._kind, self._shape):
+            neighbours()
             return
         distance = problem["column_distance"]
-        width = k.mul(step, distance)
-        with k.loop(first, last, width) as start:
-            end = k.smin(k.add(start.index, width), last)
-            is_whole = k.compare("eq", k.sub(end, start.index), width)
-            with k.loop(start.index, k.smin(k.add(start.index, distance), end)) as column:
-                left = k.sub(end, column.index)
-                (count,) = k.if_else(is_whole, lambda: step, functools.partial(ceil_div, k, left, distance))
-                self._dot_columns(k, problem, batch, column.index, count)
+        k.if_else(k.compare("eq", distance, 1), neighbours, apart)
 
-    def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: Value) -> None:
+    def _dot_columns(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        batch: Value,
+        column: Value,
+        columns: Value,
+        distance: Value | int = 1,
+    ) -> None:
         """The products of all rows of A with `columns` columns of B, up to as many as `dot_columns` says."""
         m, a_row, c_row = problem["m"], problem["a_row"], problem["c_row"]
         a = k.gep(problem["a"], k.mul(batch, problem["a_batch"]))
         b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, problem["b_column"]))
         c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, problem["c_column"]))
-        b_column, c_column = (k.mul(problem[name], problem["column_distance"]) for name in ("b_column", "c_column"))
+        b_column, c_column = (k.mul(problem[name], distance) for name in ("b_column", "c_column"))
         depth, accumulate = depth_of(k, problem, batch, problem["k"]), problem["accumulate"]
         heights = dot_heights(self._kind, self._shape)
         with k.loop(0, m, heights[-1]) as row:
@@ -511,7 +524,8 @@ class GemmInPlace(GemmSmall):
         lowest = k.and_(b_column, k.neg(b_column))  # the largest power of two that divides it
         is_near = k.compare("le", k.mul(problem["n"], b_column), self._target.l2_bytes)
         pays = k.and_(k.compare("eq", problem["m"], 1), k.and_(is_near, k.compare("lt", lowest, CACHE_LINE)))
-        return k.select(pays, k.udiv(CACHE_LINE, k.select(pays, lowest, one)), one)
+        (distance,) = k.if_else(pays, lambda: k.udiv(CACHE_LINE, lowest), lambda: one)
+        return distance
 
     def _copy_rows_of_a(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
         a, a_row, a_step, depth = problem["a"], problem["a_row"], problem["a_step"], problem["k"]
