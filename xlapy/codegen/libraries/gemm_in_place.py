@@ -413,7 +413,7 @@ class GemmInPlace(GemmSmall):
         self, k: KernelBuilder, problem: RecordValue, batch: Value, first: Value, last: Value, step: Value
     ) -> None:
         """The products with columns of B from `first` to `last`, of which `step` are taken together: each the
-        `column_distance`-th behind the one before."""
+        `column_distance`-th behind the one before, if there are about so many: of fewer, some are computed again."""
 
         def neighbours() -> None:
             with k.loop(first, last, step) as column:
@@ -432,7 +432,8 @@ class GemmInPlace(GemmSmall):
             neighbours()
             return
         distance = problem["column_distance"]
-        k.if_else(k.compare("eq", distance, 1), neighbours, apart)
+        are_many = k.compare("ge", k.mul(k.sub(last, first), 4), k.mul(k.mul(step, distance), 3))
+        k.if_else(k.and_(k.compare("gt", distance, 1), are_many), apart, neighbours)
 
     def _dot_columns(
         self,
