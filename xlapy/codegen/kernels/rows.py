@@ -237,16 +237,15 @@ def emit_rows(
     that is what counts, and not the sizes of the plan, whose rows then have one dimension."""
     extent = extent or Extent.of(k, plan)
     block = _Block(k, plan, extent, arrays)
-    stored = _past_caches(k, plan, extent, outputs) if plan.streaming else outputs
+    whole = _past_caches(k, plan, extent, outputs) if plan.streaming else outputs
+    results = _Results(outputs, whole, overlapping=not (in_place or plan.columns))
     if plan.columns:
         blocks = plan.unit_rows // plan.block
         with k.loop(begin, end) as parts:
             _begin_columns(block, outputs, parts.index)
-            own = k.mul(parts.index, blocks), k.mul(k.add(parts.index, 1), blocks)
-            _over_blocks(block, outputs, stored, *own, overlapping=False)
+            _over_blocks(block, results, k.mul(parts.index, blocks), k.mul(k.add(parts.index, 1), blocks))
     else:
-        over_blocks = _over_blocks_with_delay if extent.delays else _over_blocks
-        over_blocks(block, outputs, stored, begin, end, overlapping=not in_place)
+        (_over_blocks_with_delay if extent.delays else _over_blocks)(block, results, begin, end)
     if plan.streaming:
         k.fence()
 
@@ -273,16 +272,17 @@ def _results_of_columns(plan: RowPlan, outputs: Sequence[Array]) -> list[tuple[C
     return [(fold, places[fold.reduce]) for fold in plan.columns]
 
 
-def _over_blocks(
-    block: _Block,
-    outputs: Sequence[Array],
-    stored: Sequence[Array],
-    begin: Value,
-    end: Value,
-    *,
-    overlapping: bool,
-) -> None:
-    """All sweeps over each of some blocks of rows. `stored` are the outputs as whole arrays are stored to them."""
+class _Results(Record):
+    """The outputs: as one value per row is stored to them, and as whole arrays are; in vectors of which the last one of
+    a row may repeat elements of the one before, if they are `overlapping`."""
+
+    outputs: Sequence[Array]
+    whole: Sequence[Array]
+    overlapping: bool
+
+
+def _over_blocks(block: _Block, results: _Results, begin: Value, end: Value) -> None:
+    """All sweeps over each of some blocks of rows."""
     k, extent = block.k, block.extent
     inits = block.inits()
     with k.loop(begin, end) as units:
@@ -290,18 +290,10 @@ def _over_blocks(
         for sweep, init in enumerate(inits):
             with k.loop(0, extent.block) as rows:
                 block.row(first, rows.index, sweep).reduce(init)
-        _last_sweep(block, outputs, stored, first, None, overlapping=overlapping)
+        _last_sweep(block, results, first)
 
 
-def _over_blocks_with_delay(
-    block: _Block,
-    outputs: Sequence[Array],
-    stored: Sequence[Array],
-    begin: Value,
-    end: Value,
-    *,
-    overlapping: bool,
-) -> None:
+def _over_blocks_with_delay(block: _Block, results: _Results, begin: Value, end: Value) -> None:
     """The same, with the last sweep over each block beside the fold of the next one that computes most."""
     k, extent, inits, host = block.k, block.extent, block.inits(), block.plan.hosting_sweep
     with k.loop(begin, end) as units:
@@ -315,32 +307,23 @@ def _over_blocks_with_delay(
                 if sweep != host:
                     fold()
                     continue
-                beside = partial(_fold_beside, fold, partial(block.row, before, slot, len(inits), other))
-                k.if_else(k.compare("eq", unit, begin), fold, partial(beside, outputs, stored), likely=False)
+                late_row = partial(block.row, before, slot, len(inits), other)
+                beside = partial(_fold_beside, fold, late_row, results)
+                k.if_else(k.compare("eq", unit, begin), fold, beside, likely=False)
     with k.if_(k.compare("lt", begin, end)):
         unit = k.sub(end, 1)
-        _last_sweep(block, outputs, stored, block.first_row(unit), k.and_(unit, 1), overlapping=overlapping)
+        _last_sweep(block, results, block.first_row(unit), k.and_(unit, 1))
 
 
-def _fold_beside(
-    fold: Callable[..., None], late_row: Callable[[], _Row], outputs: Sequence[Array], stored: Sequence[Array]
-) -> None:
+def _fold_beside(fold: Callable[..., None], late_row: Callable[[], _Row], results: _Results) -> None:
     """Folds a row, and stores the results of a late one meanwhile."""
     row = late_row()
     values = row.values_per_row()
-    fold(_LateRow(row, stored))
-    row.store_per_row(outputs, values)
+    fold(_LateRow(row, results.whole))
+    row.store_per_row(results.outputs, values)
 
 
-def _last_sweep(
-    block: _Block,
-    outputs: Sequence[Array],
-    stored: Sequence[Array],
-    first: Value,
-    half: Value | None,
-    *,
-    overlapping: bool,
-) -> None:
+def _last_sweep(block: _Block, results: _Results, first: Value, half: Value | None = None) -> None:
     """Stores the results of a block."""
     k, extent, sweep = block.k, block.extent, len(block.plan.reduces)
     with k.loop(0, extent.block, extent.together) as rows:
@@ -348,9 +331,9 @@ def _last_sweep(
         group = [block.row(first, slot, sweep, half) for slot in slots]
         # What is stored may take the place of an operand, so all that reads one comes first.
         values = [row.values_per_row() for row in group]
-        store_full(group, stored, overlapping=overlapping)
+        store_full(group, results.whole, overlapping=results.overlapping)
         for row, own in zip(group, values, strict=True):
-            row.store_per_row(outputs, own)
+            row.store_per_row(results.outputs, own)
 
 
 def _past_caches(k: KernelBuilder, plan: RowPlan, extent: Extent, outputs: Sequence[Array]) -> list[Array]:
