@@ -25,6 +25,7 @@ from xlapy.codegen.kernels.loop import is_streamed, widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
 from xlapy.codegen.kernels.strip import past_caches, strip
 from xlapy.codegen.kernels.sweeps import readers_of_sweeps, sources_of_sweeps, uses_of_sweeps
+from xlapy.codegen.kernels.wide_blocks import PAGE_BYTES
 from xlapy.codegen.registers import Element, memory_type, rounded, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.column_folds import ColumnFold, column_folds
@@ -34,8 +35,6 @@ from xlapy.hlo.kernel_plan import LEAST_ROWS, MOST_ROW_BYTES, RowSpace, fusion_r
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
 from xlapy_runtime.records import Record
-
-PAGE_BYTES = 4096
 
 
 class RowPlan(Record):
@@ -93,8 +92,7 @@ class Extent:
 
     With `delays`, the last sweep over a block is part of a fold of the next block: what divides, or waits for memory,
     does so beside what computes. The rows then have one dimension, and what folds them is asked for some elements twice
-    unless all `fits`. What is kept of rows that are longer than there is room for lies in `scratch` memory, if that is
-    given; these are taken one by one."""
+    unless all `fits`. What is kept of a block for which there is no room lies in `scratch` memory, if that is given."""
 
     rows: Value
     length: Value
@@ -374,10 +372,11 @@ class _Block:
     def _keep_in_scratch(self, scratch: Value) -> None:
         """Takes memory that is told where rows are longer than there is room for."""
         k, extent = self.k, self.extent
-        is_long = k.compare("gt", extent.length, extent.most_elements)
+        elements = k.mul(extent.block, extent.length)
+        is_long = k.compare("gt", elements, extent.most_elements)
         for value, room in self.kept.items():
             self.kept[value] = k.select(is_long, scratch, room)
-            scratch = k.gep(scratch, self._bytes_to_other_half(value, extent.length), 2)
+            scratch = k.gep(scratch, self._bytes_to_other_half(value, elements), 2)
 
     def _bytes_to_other_half(self, value: Instruction, elements: Value) -> Value:
         """The same as `bytes_to_other_half`, of so many elements."""

@@ -67,11 +67,12 @@ def names_of_functions(name: str, body: ChainBody) -> tuple[str, ...]:
 
 @cache
 def scratch_bytes(body: ChainBody, type: ElementType, length: int, target: Target) -> int:
-    """What a task needs for what is kept of rows of so many elements, beside the stack."""
+    """What a task needs for what is kept of a block of rows of so many elements, beside the stack."""
     if length <= MOST_ON_STACK:
         return 0
     plan = plan_rows(chain_of(body, type, _SPACE), 0, target, in_place=False)
-    return sum(2 * bytes_to_other_half(length * value.shape.type.bytes) for values in plan.kept for value in values)
+    elements = length * rows_together(body)
+    return sum(2 * bytes_to_other_half(elements * value.shape.type.bytes) for values in plan.kept for value in values)
 
 
 def rows_together(body: ChainBody) -> int:
@@ -98,10 +99,8 @@ def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: boo
     k, length = problem.k, problem["length"]
     plan = plan_rows(problem.computation, 0, target, in_place=in_place)
     plan = replace(plan, streaming=not in_place and any(map(plan.space.is_full, plan.roots)))
-    most_rows, most_elements = (
-        SWEPT_ELEMENTS // LEAST_LENGTH,
-        max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_ON_STACK),
-    )
+    most_rows = SWEPT_ELEMENTS // LEAST_LENGTH
+    most_elements = max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_ON_STACK)
     streams = k.compare("ne", problem["streams"], 0)
     delays = any(map(plan.space.is_full, plan.roots)) and (is_whole or not in_place)
     task = k.udiv(k.parameters["begin"], problem["grain"])
