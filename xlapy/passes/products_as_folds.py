@@ -33,7 +33,7 @@ from typing import ClassVar
 from xlapy.hlo.attributes import SliceDimension
 from xlapy.hlo.element_types import F32, ElementType
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.kernel_plan import is_element_op, is_kernel_constant
+from xlapy.hlo.kernel_plan import PICKED_BYTES, is_element_op, is_kernel_constant
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Dims, Shape
@@ -61,8 +61,8 @@ LEAST_BESIDE = 8  # products side by side
 MOST_BESIDE = 1 << 12
 """Products of elements for each matrix of those (of f32, 64 of 16 by 16: 0.65 of the time, of bf16 0.28; 64 of 32 by 32
 0.9 and 1.13)."""
-NARROW_BYTES, LEAST_DEPTH = 2, 8
-"""Of elements, and how many products each result is the sum of, where the results are put in another order (of bf16, 64
+LEAST_DEPTH = 8
+"""How many narrow products each result is the sum of, where the results are put in another order (of bf16, 64
 of 16 by 16: 0.36 of the time, of s8 0.3, of 4 by 64 by 4 0.09 and 0.16; 2 or 4 products 1.3 to 1.5; of f32 1.7)."""
 MOST_FOLLOWED = 32  # instructions that compute a matrix
 
@@ -158,7 +158,7 @@ def _multiply_side_by_side(dot: Instruction, left: _Side, right: _Side) -> bool:
     if not _lie_side_by_side(left, right):
         return False
     is_narrow = (
-        left.array.shape.type.bytes <= NARROW_BYTES and left.array.shape.type.bytes == right.array.shape.type.bytes
+        left.array.shape.type.bytes <= PICKED_BYTES and left.array.shape.type.bytes == right.array.shape.type.bytes
     )
     return _go_side_by_side(dot, left) or (is_narrow and math.prod(left.sizes(left.contracting)) >= LEAST_DEPTH)
 

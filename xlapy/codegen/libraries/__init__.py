@@ -33,6 +33,10 @@ class LibraryCall(Record):
     numbers: tuple[int, ...]
 
 
+NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
+"""In the table of a call, which has the context behind the numbers."""
+
+
 class Library(Record):
     """Native code that does not depend on any program: how to emit it, and the symbols it offers."""
 

@@ -19,7 +19,7 @@ from xlapy.codegen.ir import I64, Module
 from xlapy.codegen.kernels.columns import TASKS_PER_CORE, ColumnPlan
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, NUMBERS_PLACE, SCRATCH_PLACE, Library, LibraryCall
 from xlapy.codegen.libraries.chain_bodies import (
     BODIES,
     COLUMN_BODIES,
@@ -38,7 +38,6 @@ from xlapy.codegen.libraries.chain_columns import (
     widths_of,
 )
 from xlapy.codegen.libraries.chain_columns import SIZES as COLUMN_SIZES
-from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY, NUMBERS_PLACE, SCRATCH_PLACE
 from xlapy.codegen.libraries.chain_rows import (
     LEAST_LENGTH,
     ROWS,

@@ -16,9 +16,10 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.columns import ColumnExtent, emit_columns, plan_columns
 from xlapy.codegen.kernels.wide_columns import WideColumnPlan, emit_wide_columns, widest_plan
+from xlapy.codegen.libraries import SCRATCH_PLACE
 from xlapy.codegen.libraries.chain_bodies import OVER_WIDE_STRIPS, WITH_LITTLE_WORK
 from xlapy.codegen.libraries.chain_body import ChainBody, has_functions
-from xlapy.codegen.libraries.chain_problem import SCRATCH_PLACE, ChainProblem, chain_function, chain_of
+from xlapy.codegen.libraries.chain_problem import ChainProblem, chain_function, chain_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction

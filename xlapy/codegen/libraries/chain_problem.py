@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.libraries import NUMBERS_PLACE
 from xlapy.codegen.libraries.chain_body import ACROSS, ALONG, FOLD, NUMBER, TRIANGLE, WHOLE, ChainBody, Node
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ComparisonDirection
@@ -15,9 +16,6 @@ from xlapy.hlo.element_types import ElementType, element_type_named
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import RowSpace, fusion_roots
 from xlapy.hlo.shape import Dims, Shape
-
-NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
-"""In the table of pointers, which goes on with the context behind the numbers."""
 
 NUMBERS_OF_NUMBER = 3  # of a call, for one of the body
 

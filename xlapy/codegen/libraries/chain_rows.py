@@ -16,8 +16,9 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import Module, Value
 from xlapy.codegen.kernels.functions import ROOMY_REGISTERS
 from xlapy.codegen.kernels.rows import Extent, bytes_to_other_half, emit_rows, plan_rows
+from xlapy.codegen.libraries import SCRATCH_PLACE
 from xlapy.codegen.libraries.chain_body import ALONG, ChainBody, has_functions
-from xlapy.codegen.libraries.chain_problem import SCRATCH_PLACE, ChainProblem, chain_function, chain_of
+from xlapy.codegen.libraries.chain_problem import ChainProblem, chain_function, chain_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction

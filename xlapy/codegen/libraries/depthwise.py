@@ -19,9 +19,8 @@ from itertools import product
 
 from xlapy.codegen.ir import PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
 from xlapy.codegen.libraries.sliding_lines import (
-    FIRST_ARRAY,
     LEAST_SIZE,
     LINE_NUMBERS,
     LineWriter,

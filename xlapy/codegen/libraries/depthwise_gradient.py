@@ -27,17 +27,9 @@ from itertools import product
 
 from xlapy.codegen.ir import PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, SCRATCH_PLACE, Library, LibraryCall
 from xlapy.codegen.libraries.depthwise import NO_ROWS, TYPES, steps_of
-from xlapy.codegen.libraries.sliding_lines import (
-    FIRST_ARRAY,
-    LINE_NUMBERS,
-    SCRATCH_PLACE,
-    LineFunction,
-    LineWriter,
-    line_numbers,
-    module_of_lines,
-)
+from xlapy.codegen.libraries.sliding_lines import LINE_NUMBERS, LineFunction, LineWriter, line_numbers, module_of_lines
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, WindowDimension

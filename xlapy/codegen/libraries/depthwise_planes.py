@@ -16,10 +16,9 @@ from itertools import product
 
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
 from xlapy.codegen.libraries.depthwise import TYPES, axes_of, numbers_of_kernel, steps_of
 from xlapy.codegen.libraries.sliding_lines import (
-    FIRST_ARRAY,
     LEAST_SIZE,
     LINE_NUMBERS,
     LineFunction,

@@ -18,11 +18,10 @@ from functools import partial
 from itertools import product
 
 from xlapy.codegen.ir import I32, PTR, KernelBuilder, Module, Value
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
 from xlapy.codegen.libraries.depthwise import TYPES, steps_of
 from xlapy.codegen.libraries.depthwise_gradient import axes_of_gradient
 from xlapy.codegen.libraries.sliding_lines import (
-    FIRST_ARRAY,
     LINE_NUMBERS,
     LineFunction,
     SlidingCall,

@@ -32,9 +32,9 @@ from xlapy.codegen.kernels.convolution import (
     axes_of_convolution,
     plan_convolution,
 )
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, NUMBERS_PLACE, Library, LibraryCall
 from xlapy.codegen.libraries.direct_parts import NO_LINE, Line, Part, parts_of, phases_of
-from xlapy.codegen.libraries.sliding_lines import FIRST_ARRAY, NUMBERS_PLACE, LineFunction, Range, module_of_lines
+from xlapy.codegen.libraries.sliding_lines import LineFunction, Range, module_of_lines
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et

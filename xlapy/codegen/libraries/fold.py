@@ -21,10 +21,10 @@ from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, bytes_of_arrays, vectors_across
 from xlapy.codegen.kernels.wide_blocks import PAGE_BYTES, is_in_memory, vectors_of_block
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, SCRATCH_PLACE, Library, LibraryCall
 from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, wide_name, widths_of
 from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, bits_of, plain_fold
-from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
+from xlapy.codegen.libraries.fold_problem import NUMBERS, FoldKind
 from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows, rows_together
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import LONG

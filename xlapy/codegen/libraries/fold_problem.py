@@ -13,6 +13,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP
+from xlapy.codegen.libraries import NUMBERS_PLACE
 from xlapy.codegen.libraries.fold_maps import ITSELF, FoldMap
 from xlapy.codegen.registers import Element, register_type, splat
 from xlapy.codegen.target import Target
@@ -29,9 +30,6 @@ number for each fold, if there is one, with the distance of these: 0 if there is
 fold begins with, those of the constant of the map, if it has one, and of what sums are divided by, 0 for nothing,
 elements of a fold, folds side by side, blocks of them, vectors in a wide block, and how many bytes ahead of what is
 read memory is fetched, 0 for not at all."""
-
-NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
-"""In the table, which goes on with the context behind the numbers."""
 
 
 class FoldKind(Record):

@@ -24,7 +24,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module
 from xlapy.codegen.kernels.factors import MOST_ACROSS
 from xlapy.codegen.kernels.matrices import MATRIX_OPS, MatrixWork, Pattern, work_on_matrices
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
@@ -39,8 +39,6 @@ WAYS = ("full", "ragged", "single", _SIZED)
 
 _IN_PLACE, _PAST_CACHES = ".in_place", ".past_caches"
 _VECTORS, _MANY_VECTORS = 8, 1 << 30  # of matrices in the plan of a library, and of one whose results no cache holds
-_FIRST_ARRAY = 3  # in the table of a library call
-
 _CHOICES: Mapping[str, tuple[Any, ...]] = {"transpose_a": tuple(Transpose)}
 _BOOLEAN = (False, True)
 
@@ -116,7 +114,7 @@ def _emit(found: re.Match[str], target: Target) -> Module:
         arrays = []
         operands, results = [operand.shape for operand in instruction.operands], [*instruction.shape.leaves()]
         for number, shape in enumerate((*operands, *results)):
-            pointer = k.load(k.gep(k.parameters["table"], _FIRST_ARRAY + number, PTR.bytes), PTR)
+            pointer = k.load(k.gep(k.parameters["table"], FIRST_ARRAY + number, PTR.bytes), PTR)
             is_result = number >= len(operands)
             alias = None if in_place else f"a{number}" if is_result else "operands"
             arrays.append(Array(pointer, shape, alias, read_only=not (is_result or in_place)))

@@ -16,7 +16,7 @@ from functools import partial
 
 from xlapy.codegen.ir import I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.dot import MOST_WRITTEN_OUT, SUMS_AT_ONCE, DotPlan
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
 from xlapy.codegen.register_transpose import lane_sums
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
@@ -32,8 +32,6 @@ NUMBERS = ("rows", "columns", "depth", "left_row", "left_step", "right_step", "r
 
 _REST, _EXCHANGED = "_rest", "_exchanged"
 """The last lanes of what is summed up are no whole vector; the left side is the second operand."""
-
-_FIRST_ARRAY = 3  # in the table of a library call
 
 Products = Callable[[Value, int, Sequence[Value]], list[Value]]
 """Sums with the products that come so many steps behind a place of what is summed up."""
@@ -118,7 +116,7 @@ def _emit(found: re.Match[str], target: Target) -> Module:
         module, found[0], parameters, None, attributes=attributes, joins_offsets=True, hoists_addresses=True
     ) as k:
         table = k.parameters["table"]
-        place, _, _, *arrays = (k.load(k.gep(table, n, PTR.bytes), PTR) for n in range(_FIRST_ARRAY + 3))
+        place, _, _, *arrays = (k.load(k.gep(table, n, PTR.bytes), PTR) for n in range(FIRST_ARRAY + 3))
         numbers = {name: k.load(k.gep(place, n, I64.bytes), I64) for n, name in enumerate(NUMBERS)}
         left, right = arrays[:2] if found["exchanged"] is None else arrays[1::-1]
         vector = register_type(TYPES[found["type"]]).with_lanes(int(found["lanes"]))

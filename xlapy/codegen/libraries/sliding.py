@@ -27,10 +27,9 @@ from xlapy.codegen.kernels.float_order import (
 )
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.window_axes import WindowAxis
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
 from xlapy.codegen.libraries.fold_problem import FoldKind
 from xlapy.codegen.libraries.sliding_lines import (
-    FIRST_ARRAY,
     LEAST_SIZE,
     LINE_NUMBERS,
     LineWriter,

@@ -12,7 +12,7 @@ from functools import partial
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis, shared_rows
-from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries import NUMBERS_PLACE, LibraryCall
 from xlapy.codegen.target import Target
 from xlapy.hlo.shape import Shape
 
@@ -23,8 +23,6 @@ LINE_NUMBERS = (
 )
 """By name, in order: places of the arrays in the table, channels, bytes from image to image. Of rows and positions: how
 many the array has and the result, places of the window, how it moves, and bytes from one to the next in both arrays."""
-
-NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3  # in the table of a library call
 
 LEAST_ROWS = 16
 """Rows of results of a task, for each of another one that sees elements which its first or last one sees."""

@@ -16,7 +16,7 @@ from functools import partial
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
-from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
 from xlapy.codegen.register_transpose import picked
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
@@ -35,7 +35,6 @@ _SHORT_ROW_BYTES = 16
 """Rows up to so long are computed in runs if vectors are four times as long (3 by 3 in f32 takes half as long so)."""
 
 _MANY = 1 << 20  # matrices in the plan of a library, in which their number has no part
-_FIRST_ARRAY = 3  # in the table of a library call
 
 
 def call_of_small_product(dot: Instruction) -> LibraryCall | None:
@@ -71,7 +70,7 @@ def _emit(type: ElementType, side: int, target: Target) -> Module:
     attributes = f"nounwind {target.function_attributes}".rstrip()
     with KernelBuilder(module, _name(type, side), parameters, None, attributes=attributes, joins_offsets=True) as k:
         table = k.parameters["table"]
-        pointers = [k.load(k.gep(table, _FIRST_ARRAY + n, PTR.bytes), PTR, hoistable=True) for n in range(3)]
+        pointers = [k.load(k.gep(table, FIRST_ARRAY + n, PTR.bytes), PTR, hoistable=True) for n in range(3)]
         begin, end = k.parameters["begin"], k.parameters["end"]
         if target.is_avx512 and side * type.bytes <= _SHORT_ROW_BYTES:
             vector = register_type(type).with_lanes(target.lanes(register_type(type).bits))

@@ -14,7 +14,7 @@ from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumber
 from xlapy.hlo.choices import LEAST_CHOSEN, choice_of
 from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import LEAST_ROW, has_features_in_lanes
+from xlapy.hlo.kernel_plan import LEAST_ROW, PICKED_BYTES, has_features_in_lanes
 from xlapy.hlo.matrix_products import (
     LEAST_PRODUCT_FEATURES,
     is_near_vector_product,
@@ -192,7 +192,6 @@ NO_PRODUCT = 1
 """Bytes that could be moved while a loop nest multiplies once more slowly than the library."""
 
 
-NARROW_BYTES = 2
 GATHERED_FOR_PRODUCTS = 16
 """Bytes that could be moved while the library gathers one more element of a narrow type (64 of 32 by 32 of bf16: 0.3 of
 the time if they are put in the order of matrices before), or one that pushes its neighbours out of the nearest cache
@@ -223,7 +222,7 @@ def _is_slowly_gathered(shape: Shape, batch: Sequence[int]) -> bool:
     if side_by_side not in batch:
         return False
     pitch = shape.dims[side_by_side] * shape.type.bytes
-    return shape.type.bytes <= NARROW_BYTES or (shape.type is F32 and pitch % BYTES_OF_FEW_SETS == 0)
+    return shape.type.bytes <= PICKED_BYTES or (shape.type is F32 and pitch % BYTES_OF_FEW_SETS == 0)
 
 
 def wants_matrices(dot: Instruction) -> bool:
