@@ -291,8 +291,10 @@ class IndexMaps:
         return number
 
     def _after_shift(self, outer: int, starts: tuple[int, ...]) -> int:
-        """The map at which a slice reads that begins at `starts`."""
-        base, before = self._shifts.get(outer, (outer, (0,) * len(starts)))
+        """The map at which a slice reads that begins at `starts`. What folds has more dimensions than its result."""
+        base, before = self._shifts.get(outer, (outer, ()))
+        if len(before) != len(starts):
+            base, before = outer, (0,) * len(starts)
         shift = base, tuple(map(operator.add, before, starts))
         number = self._numbers.setdefault(shift, len(self._numbers) + 1)
         self._shifts[number] = shift
