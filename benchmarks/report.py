@@ -262,7 +262,8 @@ def machine_lines(run: Run) -> list[str]:
         f"{machine['processor']}, {machine['usable_cores']} cores ({caches}), {machine['system']}",
         f"Python {machine['python']}, {packages}",
         f"limits, one core / {limits.cores} cores: " + ", ".join(_limit_texts(limits)),
-        f"{run.plan.pairs} rounds of {run.plan.sample_seconds * 1e3:.0f} ms per engine"
+        f"{run.plan.pairs} rounds of {run.plan.sample_seconds * 1e3:.0f} ms per engine, behind "
+        f"{run.plan.settle_seconds * 1e3:.0f} ms untimed where a share of a limit is said"
         + (", all engines on one core" if run.pinned else ""),
         f"load average {run.before.average:.2f} before, {run.after.average:.2f} after; "
         f"other processes kept {run.foreign_cores:.2f} cores busy; "

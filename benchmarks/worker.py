@@ -12,7 +12,7 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -221,9 +221,13 @@ class _Session:
             elif ended > deadline:
                 return
 
-    def sample(self, seconds: float, processor_time: bool = False) -> float:
-        """Seconds per call, over calls that take at least `seconds` together."""
-        clock = time.process_time if processor_time else time.perf_counter
+    def sample(self, seconds: float, settle_seconds: float = 0.0, processor_time: bool = False) -> float:
+        """Seconds per call, over calls that take `seconds` together at least, behind others of `settle_seconds`."""
+        if settle_seconds:
+            self._mean(settle_seconds, time.perf_counter)
+        return self._mean(seconds, time.process_time if processor_time else time.perf_counter)
+
+    def _mean(self, seconds: float, clock: Callable[[], float]) -> float:
         repeat, batch = self._engine().repeat, self._batch
         calls = 0
         began = clock()
@@ -234,10 +238,13 @@ class _Session:
             if elapsed >= seconds:
                 return elapsed / calls
 
-    def limit(self, bound: Bound, seconds: float, processor_time: bool = False) -> float:
-        """Seconds that the machine takes just now for what is bound so, over runs that take `seconds` together."""
+    def limit(self, bound: Bound, seconds: float, settle_seconds: float = 0.0, processor_time: bool = False) -> float:
+        """Seconds that the machine takes just now for what is bound so, over runs that take `seconds` together, behind
+        others of `settle_seconds`."""
         if self._probe is None:
             self._probe = late("xlapy.report.limits").Probe(processor_time=processor_time)
+        if settle_seconds:
+            self._probe.seconds(bound, settle_seconds)
         return self._probe.seconds(bound, seconds)
 
     def peak_of_call(self) -> int | None:
