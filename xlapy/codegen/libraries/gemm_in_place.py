@@ -6,6 +6,7 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.libraries.gemm_far_rows import GemmFarRows
 from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_ROWS, UNPACKED_TILES_IN_LINES
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
@@ -22,7 +23,6 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_small import GemmSmall
 from xlapy.codegen.libraries.gemm_vector import (
     FAR,
     FARTHEST,
@@ -53,13 +53,6 @@ _STREAM_FEW_COLUMNS = 512
 _STREAM_BLOCKS = 4
 """Fewer columns where there would not be so many blocks to share out. With less than these, memory is read in pieces
 that are too short (20 % slower)."""
-
-_FAR_CHUNK_BYTES = 512
-_BLOCKS_OF_FAR_ROWS = 4
-_MOST_COLUMNS_OF_FAR_ROWS = 1024
-"""Of a row of A that is multiplied with rows of B from afar at once; blocks to share out, and the most columns of one:
-memory comes in long pieces, and few pages are open at a time (AVX2, one core: 8 by 4096 by 1024 0.84 of the time, 8 by
-1024 by 4096 0.8, 24 by 4096 by 1024 0.9; f64 0.87, 0.88)."""
 
 STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
@@ -105,7 +98,7 @@ _L1_CROWDING_STRIDE = 512
 one."""
 
 
-class GemmInPlace(GemmSmall):
+class GemmInPlace(GemmFarRows):
     """Writes what decides for these ways of computing a product, and what prepares them."""
 
     # Unpacked tiles
@@ -198,11 +191,12 @@ class GemmInPlace(GemmSmall):
         reads_rows = self._reads_far_rows(k, problem, b_bytes)
         columns = k.select(reads_rows, self._columns_of_far_rows(k, problem), columns)
         count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
-        far_steps = k.const(I64, _FAR_CHUNK_BYTES // self._kind.packed.bytes)
-        problem["chunk_steps"] = k.select(reads_rows, far_steps, problem["chunk_steps"])
+        problem["chunk_steps"] = k.select(reads_rows, self._steps_of_far_rows(k, problem), problem["chunk_steps"])
         problem["copies_a"] = k.or_(problem["copies_a"], k.zext(self._packs_rows(k, problem), I64))
         self._fetch_matrices_ahead(k, problem)
-        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+        blocks = k.mul(count, problem["batches"])
+        run = functools.partial(self._run_blocks, k, k.parameters["parallel"], problem, blocks)
+        self._with_sums_of_far_rows(k, problem, reads_rows, run)
 
     def _copies_b(self, k: KernelBuilder, problem: RecordValue, b_bytes: Value) -> Value:
         """Whether the first tile of a strip of B copies it for those below.
@@ -235,20 +229,6 @@ class GemmInPlace(GemmSmall):
             k.compare("ge", problem["n"], _BROAD_STRIPS * self._broad.columns),
         ]
         return functools.reduce(k.and_, conditions)
-
-    def _reads_far_rows(self, k: KernelBuilder, problem: RecordValue, b_bytes: Value) -> Value:
-        """Whether a B from afar is multiplied with so few rows that to read it decides: with short vectors, of which a
-        strip has a line of each row only, many strips take turns at some rows of B. (Not with complex numbers, whose
-        sums are put together at the end of each chunk.)"""
-        if not self._has_short_vectors or self._kind.parts == 2:
-            return k.const(I1, 0)
-        few = k.compare("le", problem["m"], _UNPACKED_TILES * self._tile_rows)
-        is_far = k.compare("gt", b_bytes, self._target.l3_bytes // PANELS_IN_CACHE)
-        return k.and_(k.not_(self._is_packed_before(k, problem)), k.and_(few, is_far))
-
-    def _columns_of_far_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        columns = ceil_div(k, problem["n"], _BLOCKS_OF_FAR_ROWS)
-        return k.smin(k.smax(columns, BLOCK_COLUMNS), _MOST_COLUMNS_OF_FAR_ROWS)
 
     def _fetch_matrices_ahead(self, k: KernelBuilder, problem: RecordValue) -> None:
         """The next matrices of a batch that is in no near cache are fetched while tiles compute, an even share of them

@@ -1,0 +1,52 @@
+"""Products of few rows with a matrix from afar, which is read by rows: the same bits as of one that is near."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.codegen.libraries.test_gemm import ALL_TARGETS, RESULTS, assert_product, multiply, on_machines, random_array
+from tests.support.native import record
+
+
+@pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64", "s32"], ALL_TARGETS))
+@pytest.mark.parametrize("m", [8, 29])
+def test_each_element_is_one_chain_of_sums(name: str, target: str, m: int) -> None:
+    """Several chunks of steps, and blocks of columns, of which the last are shorter."""
+    k, n = 403, 1301
+    a, b = random_array(name, (m, k), 30), random_array(name, (k, n), 31)
+    far = multiply(name, a, b, np.empty((m, n), RESULTS[name]), target=target)
+    last = np.ascontiguousarray(b[:, -33:])
+    near = multiply(name, a, last, np.empty((m, 33), RESULTS[name]), target=target)
+    assert_product(name, near, a, last)
+    assert near.tobytes() == np.ascontiguousarray(far[:, -33:]).tobytes()
+    for num_threads in (2, 3, 8):
+        shared = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads, target=target)
+        assert shared.tobytes() == far.tobytes()
+
+
+@pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64"], ALL_TARGETS))
+def test_sums_are_added_to_what_is_there(name: str, target: str) -> None:
+    m, k, n = 20, 403, 1301
+    a, b, old = random_array(name, (m, k), 32), random_array(name, (k, n), 33), random_array(name, (m, n), 34)
+    product = multiply(name, a, b, np.empty((m, n), RESULTS[name]), target=target)
+    added = multiply(name, a, b, old.copy(), accumulate=True, target=target)
+    rounding = 4 * k * np.finfo(product.dtype).eps  # of either sum, in any order
+    np.testing.assert_allclose(added, old + product, rtol=0, atol=rounding * np.abs(a).max() * np.abs(b).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_an_epilogue_and_a_batch(dtype: type, layout: str) -> None:
+    """The left side by rows, or with rows side by side at each step; no matrix fits a second-level cache."""
+    random = np.random.default_rng(35)
+    batches, m, k, n = 2, 19, 601, 1030 if dtype is np.float64 else 1800
+    x = (random.normal(size=(batches, m, k)) / k**0.5).astype(dtype)
+    if layout == "columns":
+        x = np.ascontiguousarray(x.transpose(0, 2, 1)).transpose(0, 2, 1)
+    y, bias = random.normal(size=(batches, k, n)).astype(dtype), random.normal(size=(1, 1, n)).astype(dtype)
+    module = record(lambda x, y, bias: xlapy.ops.Tanh(x @ y + bias), x, y, bias)
+    results = [xlapy.compile(module, xlapy.CompileOptions(num_threads=n))(x, y, bias) for n in (1, 3)]
+    np.testing.assert_allclose(results[0], xlapy.evaluate(module, x, y, bias), rtol=1e-5, atol=1e-5)
+    assert results[0].tobytes() == results[1].tobytes()
