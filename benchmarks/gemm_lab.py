@@ -86,10 +86,11 @@ def own_figures(name: str, num_threads: int) -> list[float]:
     parallel = threads.parallel_address(num_threads)
     figures = []
     for m, n, k in SHAPES:
-        _, function = product_function(name, m, n)
-        run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(symbols[function])
         a, b, c = operands(m, n, k, DTYPES[name])
-        sizes = (ctypes.c_int64 * len(SIZES))(1, m, n, k, 0, k, 1, 0, n, 1, 0, n, 1, 0)
+        numbers = (1, m, n, k, 0, k, 1, 0, n, 1, 0, n, 1, 0)
+        _, function = product_function(name, dict(zip(SIZES, numbers, strict=False)))
+        run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(symbols[function])
+        sizes = (ctypes.c_int64 * len(SIZES))(*numbers)
         arguments = (parallel, a.ctypes.data, b.ctypes.data, c.ctypes.data, ctypes.addressof(sizes), None, None)
         figures.append(gigaflops(m, n, k, c.dtype, lambda run=run, arguments=arguments: run(*arguments)))  # type: ignore[misc]
     return figures

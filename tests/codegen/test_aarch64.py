@@ -21,7 +21,7 @@ from xlapy.builder import XlaOp
 from xlapy.codegen.ir import IRType, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.libraries.gemm import product_function
+from xlapy.codegen.libraries.gemm import SIZES, product_function
 from xlapy.codegen.math import MATH
 from xlapy.compiled import Compiled
 from xlapy.compiler import compile_module
@@ -87,11 +87,11 @@ def multiply(
 ) -> np.ndarray:
     """c (+)= a @ b, by the library; operands are one element off their alignment."""
     a, _, c = arrays
-    library, function = product_function(name, *c.shape)
-    code = machine.library(LIBRARIES[library])
     sizes = [1, *c.shape, a.shape[1]]
     for array in arrays:
         sizes += [0, *(stride // array.itemsize for stride in array.strides)]
+    library, function = product_function(name, dict(zip(SIZES, sizes, strict=False)))
+    code = machine.library(LIBRARIES[library])
     with machine.memory() as memory:
         places = [memory.place(array, offset=array.itemsize) for array in arrays]
         table = memory.table([*sizes, int(accumulate), 0])

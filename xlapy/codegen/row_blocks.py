@@ -53,7 +53,7 @@ def _function_of(blocks: RowBlocks, product: BlockProduct, target: Target) -> tu
     fewest_rows = blocks.first.sizes["m"] - (blocks.blocks_of_matrix - 1) * blocks.block_rows
     sizes = {**product.sizes, "m": fewest_rows}
     kind = kind_on(product.kind, target, sizes, is_precise=is_precise(product.dot), is_part=True)
-    return product_function(kind, fewest_rows, product.sizes["n"])
+    return product_function(kind, sizes)
 
 
 class _Emitter(Record):

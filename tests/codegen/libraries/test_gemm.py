@@ -24,11 +24,19 @@ from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, emit_gemm, emit_low, emit_windows, product_function
-from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES, DOTS_ROWS
+from xlapy.codegen.libraries.gemm import (
+    LOW_ROWS,
+    LOW_ROWS_ALONG_K,
+    SIZES,
+    emit_gemm,
+    emit_low,
+    emit_windows,
+    product_function,
+)
+from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES
 from xlapy.codegen.libraries.gemm_tile import Tile, column_of, preparing_tile_of, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType
-from xlapy.codegen.libraries.gemm_vector import stream_heights
+from xlapy.codegen.libraries.gemm_vector import DOT_ROWS, dot_rows, stream_heights
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import Target, host_target, reference_target
@@ -176,7 +184,8 @@ def multiply(
         strides = [stride // array.itemsize for stride in array.strides]
         numbers += [strides[0] if array.shape[0] > 1 else 0, *strides[1:]]
     sizes = (ctypes.c_int64 * len(SIZES))(*numbers, int(accumulate))
-    library, function = product_function(name, 1 if is_low else c3.shape[1], c3.shape[2])
+    named = dict(zip(SIZES, numbers, strict=False))
+    library, function = product_function(name, {**named, "m": 1} if is_low else named)
     run = RUN(linked(library, target).address(function))
     callback = ctypes.cast(epilogue, ctypes.c_void_p) if epilogue is not None else None
     places = [array.ctypes.data for array in (a, b, c)]
@@ -693,7 +702,7 @@ def libm_calls(assembly: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["f32", "c64", "bf16", "s8"])
-@pytest.mark.parametrize(("m", "n", "k"), [(LOW_ROWS + 1, 40, 70), (100, LOW_ROWS + 1, 33), (10, 12, 9000)])
+@pytest.mark.parametrize(("m", "n", "k"), [(17, 40, 70), (100, LOW_ROWS + 1, 33), (17, 18, 9000)])
 def test_the_library_for_few_rows_does_the_same_with_many(name: str, m: int, n: int, k: int) -> None:
     a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
     results = [multiply(name, a, b, np.empty((m, n), RESULTS[name]), is_low=is_low) for is_low in (False, True)]
@@ -705,8 +714,9 @@ def test_the_library_for_few_rows_does_the_same_with_many(name: str, m: int, n: 
 def test_every_way_for_few_rows_is_in_their_library(machine: str, name: str) -> None:
     target = reference_target(machine)
     shape = tile_shape(GEMM_TYPES[name].on(target), target)
-    rows = [DOTS_ROWS, *stream_heights(GEMM_TYPES[name], shape), *(most for most, _ in shape.wide)]
+    rows = [DOT_ROWS, *stream_heights(GEMM_TYPES[name], shape), *(most for most, _ in shape.wide)]
     assert max(rows) <= LOW_ROWS
+    assert dot_rows(GEMM_TYPES[name], shape) <= LOW_ROWS_ALONG_K
 
 
 def test_narrow_vectors_of_a_wide_machine() -> None:

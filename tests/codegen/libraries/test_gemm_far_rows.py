@@ -1,4 +1,4 @@
-"""Products of few rows with a matrix from afar, which is read by rows: the same bits as of one that is near."""
+"""Products of few rows with a large matrix: read by rows, with the same bits as of one that is near, or along K."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ def test_each_element_is_one_chain_of_sums(name: str, target: str, m: int) -> No
     for num_threads in (2, 3, 8):
         shared = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads, target=target)
         assert shared.tobytes() == far.tobytes()
+
+
+@pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64", "s32", "bf16"], ALL_TARGETS))
+@pytest.mark.parametrize(("m", "n"), [(6, 530), (13, 47), (16, 530), (17, 47)])
+def test_columns_along_k_in_several_passes(name: str, target: str, m: int, n: int) -> None:
+    """More rows than are multiplied at once, and several chunks, of which the last is shorter; either side has few."""
+    k = 1103
+    a, b = random_array(name, (m, k), 36), random_array(name, (n, k), 37).T
+    product = multiply(name, a, b, np.empty((m, n), RESULTS[name]), target=target)
+    assert_product(name, product, a, b)
+    turned = multiply(name, b.T, a.T, np.empty((n, m), RESULTS[name]), target=target)
+    assert_product(name, turned, b.T, a.T)
+    for num_threads in (2, 8):
+        shared = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads, target=target)
+        assert shared.tobytes() == product.tobytes()
 
 
 @pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64"], ALL_TARGETS))

@@ -70,7 +70,7 @@ def multiply_packed(
         **strides_of_c,
     }
     assert is_turned_round(sizes) == turned_round
-    library, function = product_function(name, m, n)
+    library, function = product_function(name, sizes)
     run = RUN(linked(library, target).address(function))
     numbers = (ctypes.c_int64 * len(SIZES))(*(sizes.get(each, 0) for each in SIZES))
     places = [array.ctypes.data for array in (*arrays, c)]

@@ -117,7 +117,7 @@ def _product_call(
     k = frame.k
     kind = kind_on(call.kind, entry.kernels.target, call.sizes, call.windows, is_precise=call.is_precise)
     if call.windows is None:
-        library, function = product_function(kind, call.sizes["m"], call.sizes["n"])
+        library, function = product_function(kind, call.sizes)
     else:
         library = function = f"gemm_{kind}_windows"
     entry.libraries.add(library)

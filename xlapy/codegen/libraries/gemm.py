@@ -193,8 +193,10 @@ WINDOW_GEMM_LIBRARIES = {
 }
 
 LOW_ROWS = 9
+LOW_ROWS_ALONG_K = 16
 """Products with so many rows or columns, or fewer, may be computed in ways for them: as dot products, by adding up
-rows of B, or by tiles that are wider. (No target has more rows in tiles that are wider than usual.)"""
+rows of B, or by tiles that are wider. (No target has more rows in tiles that are wider than usual.) More, if the other
+side lies along K, only as dot products."""
 
 
 _INPUT_FEATURES = f"step_count{LEVELS - 1}"
@@ -211,10 +213,12 @@ _LEAST_PLANES_WORK = 1 << 25
 take less time than multiply-adds, too (256 by 256 0.85), but on two as much: there is more to wait for."""
 
 
-def product_function(kind: str, rows: int, columns: int) -> tuple[str, str]:
-    """The library and its function that compute products of this type and size."""
+def product_function(kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
+    """The library and its function that compute products of this type and these sizes."""
     library = f"gemm_{kind}"
-    if min(rows, columns) <= LOW_ROWS and kind in LOW_GEMM_LIBRARIES:
+    few, step = (sizes["m"], sizes["b_step"]) if sizes["m"] <= sizes["n"] else (sizes["n"], sizes["a_step"])
+    is_low = few <= LOW_ROWS or (few <= LOW_ROWS_ALONG_K and step == 1)
+    if is_low and kind in LOW_GEMM_LIBRARIES:
         return f"{library}_low", f"{library}_low"
     return library, f"{library}_run"
 

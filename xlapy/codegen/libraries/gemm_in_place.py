@@ -6,33 +6,22 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_far_rows import GemmFarRows
+from xlapy.codegen.libraries.gemm_dots import GemmDots
 from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_ROWS, UNPACKED_TILES_IN_LINES
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     EVEN_BLOCKS,
     LEAST_BLOCK_ROWS,
-    LEAST_ROWS,
     PANELS_IN_CACHE,
-    PROBLEM,
-    RANGE,
     ceil_div,
-    depth_of,
     round_up,
-    transpose,
-    work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_vector import (
     FAR,
     FARTHEST,
     NEAR,
-    dot_columns,
-    dot_heights,
-    dots_name,
-    emit_dots,
     emit_stream,
-    reads_lines,
     stream_heights,
     stream_name,
 )
@@ -60,15 +49,6 @@ STREAM_LEAST_COLUMNS = 128
 _STREAM_ALWAYS_ROWS = 2
 """With more rows than these, tiles are quicker if they can read B where it lies, and find it in the second-level cache.
 """
-
-DOTS_ROWS = 8
-"""The most rows (or columns) of a product that is computed as so many dot products along K."""
-
-DOTS_COLUMNS = 16
-"""Columns that are handed out together."""
-
-_DOTS_DEPTH = 32
-"""Shorter products would mostly sum up lanes."""
 
 _UNPACKED_TILES = 4
 """Up to so many tiles one below the other A is not read often enough to be packed, whatever its strides."""
@@ -98,7 +78,7 @@ _L1_CROWDING_STRIDE = 512
 one."""
 
 
-class GemmInPlace(GemmFarRows):
+class GemmInPlace(GemmDots):
     """Writes what decides for these ways of computing a product, and what prepares them."""
 
     # Unpacked tiles
@@ -365,158 +345,3 @@ class GemmInPlace(GemmFarRows):
     def _run_streams(self, k: KernelBuilder, problem: RecordValue) -> None:
         count = self._set_blocks(k, problem, problem["m"], self._streamed_columns(k, problem))
         self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
-
-    # Few rows or columns, the other operand contiguous along K
-
-    def dots(self) -> None:
-        """A range of groups of `DOTS_COLUMNS` columns."""
-        heights = dot_heights(self._kind, self._shape)
-        few, many = (dot_columns(self._kind, self._shape, rows) for rows in (heights[-1], 1))
-        for rows, columns in sorted({(1, many), *((rows, few) for rows in heights)}):
-            emit_dots(self._module, self._target, self._kind, self._shape, rows, columns)
-        with self._function("dots", RANGE) as k:
-            problem = PROBLEM.at(k, k.parameters["problem"])
-            n, groups, width = problem["n"], problem["column_blocks"], problem["block_columns"]
-            with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
-                batch = k.sdiv(item.index, groups)
-                first = k.mul(k.sub(item.index, k.mul(batch, groups)), width)
-                last = k.smin(k.add(first, width), n)
-                step = k.select(k.compare("eq", problem["m"], 1), k.const(I64, many), few)
-                self._columns_of_group(k, problem, batch, first, last, step)
-                reals = [k.mul(count, self._kind.parts) for count in (first, k.sub(last, first))]
-                c = k.gep(problem["c"], k.mul(batch, problem["c_batch"]))
-                sums = k.gep(c, k.mul(first, problem["c_column"]))
-                place_of_c = [batch, k.const(I64, 0), problem["m"], *reals]
-                k.call(f"{self._prefix}_finish", [problem.place, sums, problem["c_row"], *place_of_c])
-
-    def _columns_of_group(
-        self, k: KernelBuilder, problem: RecordValue, batch: Value, first: Value, last: Value, step: Value
-    ) -> None:
-        """The products with columns of B from `first` to `last`, of which `step` are taken together: each the
-        `column_distance`-th behind the one before, if there are about so many: of fewer, some are computed again."""
-
-        def neighbours() -> None:
-            with k.loop(first, last, step) as column:
-                left = k.smin(k.sub(last, column.index), step)
-                self._dot_columns(k, problem, batch, column.index, left)
-
-        def apart() -> None:
-            width = k.mul(step, distance)
-            with k.loop(first, last, width) as start:
-                end = k.smin(k.add(start.index, width), last)
-                with k.loop(start.index, k.smin(k.add(start.index, distance), end)) as column:
-                    count = ceil_div(k, k.sub(end, column.index), distance)
-                    self._dot_columns(k, problem, batch, column.index, count, distance)
-
-        if not reads_lines(self._target, self._kind, self._shape):
-            neighbours()
-            return
-        distance = problem["column_distance"]
-        are_many = k.compare("ge", k.mul(k.sub(last, first), 4), k.mul(k.mul(step, distance), 3))
-        k.if_else(k.and_(k.compare("gt", distance, 1), are_many), apart, neighbours)
-
-    def _dot_columns(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        batch: Value,
-        column: Value,
-        columns: Value,
-        distance: Value | int = 1,
-    ) -> None:
-        """The products of all rows of A with `columns` columns of B, up to as many as `dot_columns` says."""
-        m, a_row, c_row = problem["m"], problem["a_row"], problem["c_row"]
-        a = k.gep(problem["a"], k.mul(batch, problem["a_batch"]))
-        b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, problem["b_column"]))
-        c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, problem["c_column"]))
-        b_column, c_column = (k.mul(problem[name], distance) for name in ("b_column", "c_column"))
-        depth, accumulate = depth_of(k, problem, batch, problem["k"]), problem["accumulate"]
-        heights = dot_heights(self._kind, self._shape)
-        with k.loop(0, m, heights[-1]) as row:
-            rows = k.smin(k.sub(m, row.index), heights[-1])
-            a_here, c_here = k.gep(a, k.mul(row.index, a_row)), k.gep(c, k.mul(row.index, c_row))
-            arguments = [depth, a_here, a_row, b, b_column, c_here, c_row, c_column, accumulate, rows, columns]
-            few, many = (dot_columns(self._kind, self._shape, height) for height in (heights[-1], 1))
-            names = {height: dots_name(self._kind, height, few) for height in heights}
-            if few == many:
-                self._call_fitting(k, rows, names, arguments)
-            else:
-                k.if_else(
-                    k.compare("eq", m, 1),
-                    lambda: k.call(dots_name(self._kind, 1, many), arguments),
-                    lambda: self._call_fitting(k, rows, names, arguments),
-                )
-
-    def _run_dots_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
-        def suited(few: str, along: str, other_along: str) -> Value:
-            """Few rows (or columns), the other operand contiguous along K, this one too or small enough to copy."""
-            copied = k.mul(k.mul(problem[few], problem["k"]), self._element_bytes)
-            can_copy = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", copied, self._most_scratch_bytes))
-            is_contiguous = k.compare("eq", problem[along], self._element_bytes)
-            is_few = k.compare("le", problem[few], DOTS_ROWS)
-            other = k.compare("eq", problem[other_along], self._element_bytes)
-            return k.and_(k.and_(is_few, other), k.or_(is_contiguous, can_copy))
-
-        is_long = k.compare("ge", problem["k"], _DOTS_DEPTH)
-        as_given = suited("m", "a_step", "b_step")
-        with k.if_(k.and_(is_long, k.and_(k.not_(as_given), suited("n", "b_step", "a_step")))):
-            transpose(k, problem)
-            self._run_dots(k, problem)
-            k.ret()
-        with k.if_(k.and_(is_long, as_given)):
-            self._run_dots(k, problem)
-            k.ret()
-
-    def _run_dots(self, k: KernelBuilder, problem: RecordValue) -> None:
-        distance = self._column_distance(k, problem)
-        width = k.smax(k.mul(distance, dot_columns(self._kind, self._shape, 1)), DOTS_COLUMNS)
-        problem.set(
-            uses_scratch=0,
-            column_distance=distance,
-            block_columns=width,
-            column_blocks=ceil_div(k, problem["n"], width),
-        )
-        rows = k.smax(problem["m"], LEAST_ROWS)
-        work = k.mul(k.mul(rows, work_per_element(k, problem, problem["k"])), width)
-        count = k.mul(problem["batches"], problem["column_blocks"])
-        grain = self._grain(k, count, work)
-        arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]
-
-        def copied() -> None:
-            scratch = acquire_scratch(k, k.mul(k.mul(problem["m"], problem["k"]), self._element_bytes))
-            self._copy_rows_of_a(k, problem, scratch.memory)
-            k.call(k.parameters["parallel"], arguments)
-            release_scratch(k, scratch)
-
-        def in_place() -> None:
-            k.call(k.parameters["parallel"], arguments)
-
-        k.if_else(k.compare("eq", problem["a_step"], self._element_bytes), in_place, copied)
-
-    def _column_distance(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """How far apart columns of B are that are multiplied together: as far as it takes for all of them to begin at
-        the same place of a line, so that vectors are whole lines, if B is in a near cache, and there is a single row of
-        A (513 by 513, f32: 12.1 -> 8.4 us, 520 by 520 11.9 -> 8.8; of several rows nothing is gained). Else they are
-        neighbours."""
-        one = k.const(I64, 1)
-        if not reads_lines(self._target, self._kind, self._shape):
-            return one
-        b_column = problem["b_column"]
-        lowest = k.and_(b_column, k.neg(b_column))  # the largest power of two that divides it
-        is_near = k.compare("le", k.mul(problem["n"], b_column), self._target.l2_bytes)
-        pays = k.and_(k.compare("eq", problem["m"], 1), k.and_(is_near, k.compare("lt", lowest, CACHE_LINE)))
-        (distance,) = k.if_else(pays, lambda: k.udiv(CACHE_LINE, lowest), lambda: one)
-        return distance
-
-    def _copy_rows_of_a(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
-        a, a_row, a_step, depth = problem["a"], problem["a_row"], problem["a_step"], problem["k"]
-        with k.loop(0, problem["m"]) as row:
-            source = k.gep(a, k.mul(row.index, a_row))
-            goal = k.gep(memory, k.mul(row.index, depth), self._element_bytes)
-            with k.loop(0, depth) as step:
-                place = k.gep(source, k.mul(step.index, a_step))
-                for part in range(self._kind.parts):
-                    offset = part * self._kind.element.bytes
-                    element = k.load(k.gep(place, offset), self._kind.element)
-                    k.store(k.gep(k.gep(goal, step.index, self._element_bytes), offset), element)
-        problem.set(a=memory, a_row=k.mul(depth, self._element_bytes), a_step=self._element_bytes)

@@ -10,7 +10,8 @@ import functools
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_copied import GemmCopied
-from xlapy.codegen.libraries.gemm_in_place import DOTS_COLUMNS, DOTS_ROWS, STREAM_LEAST_COLUMNS
+from xlapy.codegen.libraries.gemm_dots import DOTS_COLUMNS
+from xlapy.codegen.libraries.gemm_in_place import STREAM_LEAST_COLUMNS
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     CHUNK_WORK,
@@ -24,6 +25,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
+from xlapy.codegen.libraries.gemm_vector import DOT_ROWS
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 
 MOST_PIECES = 16
@@ -77,7 +79,7 @@ class GemmPieces(GemmCopied):
         longer, shorter = k.smax(m, n), k.smin(m, n)
 
         def in_pieces() -> Value:
-            is_low = k.compare("le", shorter, DOTS_ROWS)
+            is_low = k.compare("le", shorter, DOT_ROWS)
             of_dots = ceil_div(k, longer, DOTS_COLUMNS)
             of_tiles = k.mul(ceil_div(k, m, LEAST_BLOCK_ROWS), ceil_div(k, n, BLOCK_COLUMNS // 2))
             blocks = k.select(is_low, of_dots, of_tiles)
@@ -97,7 +99,7 @@ class GemmPieces(GemmCopied):
             k.compare("ge", depth, k.mul(longer, _STEPS_PER_ROW)),
         ]
         if not self._kind.accumulates_in_result:  # dot products along K are rounded at once
-            conditions.append(k.compare("gt", shorter, DOTS_ROWS))
+            conditions.append(k.compare("gt", shorter, DOT_ROWS))
         return k.if_else(functools.reduce(k.and_, conditions), in_pieces, whole_unless_streamed)[0]
 
     def _part_of_depth(self, k: KernelBuilder, depth: Value, pieces: Value) -> Value:
