@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.codegen.libraries.test_gemm import ALL_TARGETS, RESULTS, assert_product, multiply, on_machines, random_array
+from tests.codegen.libraries.test_gemm import (
+    ALL_TARGETS,
+    NAMES,
+    RESULTS,
+    assert_product,
+    multiply,
+    on_machines,
+    random_array,
+)
 from tests.support.native import record
 
 
@@ -39,6 +47,24 @@ def test_columns_along_k_in_several_passes(name: str, target: str, m: int, n: in
     for num_threads in (2, 8):
         shared = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads, target=target)
         assert shared.tobytes() == product.tobytes()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name.startswith(("amx", "f16", "bf16")) and name != "amx_f32"]
+)
+@pytest.mark.parametrize("m", [10, 33, 100, 200])
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_parts_that_pack_what_they_need(name: str, m: int, layout: str) -> None:
+    """From afar where the second-level cache is small; the sums are made in the same order."""
+    k, n = 1102, 611
+    a, b = random_array(name, (m, k), 38), random_array(name, (k, n), 39)
+    if layout == "columns":
+        b = np.asfortranarray(b)
+    near = multiply(name, a, b, np.empty((m, n), RESULTS[name]))
+    for num_threads in (1, 3):
+        far = np.empty((m, n), RESULTS[name])
+        multiply(name, a, b, far, num_threads=num_threads, target="host with small caches")
+        assert far.tobytes() == near.tobytes()
 
 
 @pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64"], ALL_TARGETS))

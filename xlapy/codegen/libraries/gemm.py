@@ -53,6 +53,7 @@ from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
+from xlapy.codegen.libraries.gemm_vector import DOT_ROWS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
 from xlapy.hlo.matrix_products import LEVELS
@@ -243,7 +244,7 @@ def kind_on(
         else:
             is_suited = suit_plane_regions(sizes, windows) or suit_plane_gradient(sizes, windows)
     elif windows is None:
-        is_suited = min(sizes["m"], sizes["n"]) > LOW_ROWS and sizes["k"] >= _LEAST_UNIT_STEPS
+        is_suited = min(sizes["m"], sizes["n"]) > DOT_ROWS and sizes["k"] >= _LEAST_UNIT_STEPS
     else:
         has_pieces = not (windows["follows_rows"] or windows["has_few"])
         is_suited = has_pieces and windows[_INPUT_FEATURES] >= _LEAST_UNIT_STEPS
@@ -465,6 +466,7 @@ class _GemmEmitter(GemmPlaneGradient):
             b=given["b"],
             c=given["c"],
             missing_steps=0,
+            panel_steps=self._most_panel_steps,
             is_transposed=0,
             windows=k.const(PTR, 0),
             pack_windows=k.const(PTR, 0),

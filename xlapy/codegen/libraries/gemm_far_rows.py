@@ -8,14 +8,19 @@ read from end to end, as many at once as there are steps in a chunk:
 
 The sums are read and written once per chunk. Rows of C, a power of two apart, would be in the way of those of B: with
 long vectors they are in scratch memory, row behind row, until K ends, and each block copies its part of A.
+
+The matrix unit wants B packed, and elements may have to be widened. To pack all of B takes longer than to multiply it
+by few rows, and other cores take long to fetch what one has packed: so each part of the columns packs what it needs,
+chunk by chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_problem import BLOCK_COLUMNS, PANELS_IN_CACHE, ceil_div, row_pitch
+from xlapy.codegen.libraries.gemm_problem import BLOCK_COLUMNS, PANELS_IN_CACHE, ceil_div, round_up, row_pitch
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_small import GemmSmall
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
@@ -45,6 +50,16 @@ memory comes in long pieces, and few pages are open at a time (AVX2, one core: 8
 take 3.5 ms, of 4096 3.2."""
 
 
+_ROWS_OF_UNIT, _ROWS_OF_UNIT_ALONG_K = 256, 96
+_ROWS_OF_WIDENED = 64
+_PANEL_COLUMN_BYTES = 512
+_COLUMNS_ALONG_K = 128
+"""Where B has to be packed: the most rows, for the matrix unit by the layout of B, the bytes of a column that a part
+packs at once, and the columns of a part if they lie along K. (Two cores, bf16, by 4096 by 4096: 16 rows take 0.46 of
+the time of packing all of B, 128 0.47, 256 0.6; along K 16 rows 0.58, 96 0.65. On one core 16 rows take 0.77, f16 0.65,
+64 rows 0.9.)"""
+
+
 class GemmFarRows(GemmSmall):
     """Writes what decides for this way of computing a product, and what prepares it."""
 
@@ -56,10 +71,14 @@ class GemmFarRows(GemmSmall):
         is_short = self._has_short_vectors
         most = _TILES * self._tile_rows if is_short else _MOST_BYTES_OF_STEP // self._kind.packed.bytes
         has_few = k.compare("le", problem["m"], most)
-        target = self._target
-        near = target.l2_bytes if target.has_far_last_cache else target.l3_bytes // PANELS_IN_CACHE
-        is_far = k.compare("gt", b_bytes, near)
+        is_far = k.compare("gt", b_bytes, self._near_bytes)
         return k.and_(k.not_(self._is_packed_before(k, problem)), k.and_(has_few, is_far))
+
+    @property
+    def _near_bytes(self) -> int:
+        """Of the largest B that is not far."""
+        target = self._target
+        return target.l2_bytes if target.has_far_last_cache else target.l3_bytes // PANELS_IN_CACHE
 
     def _columns_of_far_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Of a block. Of many rows fewer, so that the second-level cache holds the sums."""
@@ -101,3 +120,57 @@ class GemmFarRows(GemmSmall):
             release_scratch(k, scratch)
 
         k.if_else(k.and_(reads_rows, k.compare("le", bytes, self._most_scratch_bytes)), in_scratch, run)
+
+    # Where B has to be packed
+
+    def _suits_parts(self, k: KernelBuilder, problem: RecordValue, is_small: Value) -> Value:
+        return k.or_(super()._suits_parts(k, problem, is_small), self._has_far_parts(k, problem))
+
+    @property
+    def _packs_far_parts(self) -> bool:
+        """For the matrix unit, or since elements are widened; not for short vectors, whose parts would be many."""
+        kind = self._kind
+        is_widened = not (kind.is_packed_in_memory or self._has_short_vectors)
+        return kind.planes == 1 and (bool(kind.unit) or is_widened)
+
+    def _has_far_parts(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether few rows are multiplied with a B from afar that has to be packed."""
+        if not self._packs_far_parts:
+            return k.const(I1, 0)
+        b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._element_bytes)
+        is_far = k.compare("gt", b_bytes, self._near_bytes)
+        is_row = k.compare("eq", problem["b_column"], self._element_bytes)
+        most = k.const(I64, _ROWS_OF_WIDENED)
+        if self._kind.unit:
+            most = k.select(is_row, k.const(I64, _ROWS_OF_UNIT), _ROWS_OF_UNIT_ALONG_K)
+        has_few = k.compare("le", problem["m"], most)
+        return k.and_(k.not_(self._is_packed_before(k, problem)), k.and_(has_few, is_far))
+
+    @property
+    def _steps_of_far_panel(self) -> int:
+        return _PANEL_COLUMN_BYTES * self._kind.pair // self._kind.packed.bytes
+
+    def _run_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
+        if not self._packs_far_parts:
+            super()._run_parts(k, problem)
+            return
+        few, usual = partial(self._run_far_parts, k, problem), partial(super()._run_parts, k, problem)
+        k.if_else(self._has_far_parts(k, problem), few, usual)
+
+    def _run_far_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Each part packs what it needs of B, some steps of many columns, or all steps of a few that lie along K, and
+        multiplies that while it is in a near cache."""
+        is_row = k.compare("eq", problem["b_column"], self._element_bytes)
+        columns = k.select(is_row, self._columns_of_far_rows(k, problem), _COLUMNS_ALONG_K)
+        problem.set(
+            block_rows=round_up(k, problem["m"], self._tile_rows),
+            block_columns=round_up(k, columns, self._shape.columns),
+            row_blocks=1,
+            panel_steps=k.select(is_row, self._steps_of_far_panel, problem["panel_steps"]),
+            uses_scratch=1,
+        )
+        parts = k.function_pointer(f"{self._prefix}_parts")
+        count = ceil_div(k, problem["n"], problem["block_columns"])
+        with k.loop(0, problem["batches"]) as batch:
+            problem["batch"] = batch.index
+            k.call(k.parameters["parallel"], [parts, problem.place, count, k.const(I64, 1)])

@@ -287,7 +287,7 @@ class GemmPanels(GemmBlocks):
             is_free = k.and_(self._leaves_a(k, problem), k.compare("eq", problem["uses_scratch"], 0))
             rows = k.select(is_free, round_up(k, m, self._tile_rows), rows)
             columns = self._columns_of_panel(k, m, n)
-            is_one_step = k.compare("le", depth, self._panel_depth(k, depth))
+            is_one_step = k.compare("le", depth, self._panel_depth(k, problem, depth))
             room = self._room(k, problem, rows, columns)
             with k.loop(0, n, columns) as column, k.loop(0, m, rows) as row:
                 self._choose_part(k, problem, row.index, rows, column.index, columns)
@@ -305,10 +305,10 @@ class GemmPanels(GemmBlocks):
         return k.select(k.compare("le", m, low), few, columns)
 
     def parts(self) -> None:
-        """A range of parts of the only matrix, each packed and computed by one thread."""
+        """A range of parts of the matrix at hand, each packed and computed by one thread."""
         with self._function("parts", RANGE, is_glue=True) as k:
             alone = k.function_pointer(f"{self._prefix}_alone")
-            problem = self._one_of_batch(k, k.const(I64, 0))
+            problem = self._one_of_batch(k, PROBLEM.at(k, k.parameters["problem"])["batch"])
             rows, columns, row_parts = problem["block_rows"], problem["block_columns"], problem["row_blocks"]
             room = self._room(k, problem, rows, columns)
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
@@ -339,18 +339,23 @@ class GemmPanels(GemmBlocks):
         self, k: KernelBuilder, parallel: Value, problem: RecordValue, room: _Room, is_b_packed: Value
     ) -> None:
         """Its panels, one after the other along K."""
-        depth, panel_depth = problem["k"], self._panel_depth(k, problem["k"])
+        depth, panel_depth = problem["k"], self._panel_depth(k, problem, problem["k"])
         self._place_sums(k, problem, room)
         with k.loop(0, k.smax(depth, 1), panel_depth) as step:
             problem["step"] = step.index
             problem["depth"] = k.smin(k.sub(depth, step.index), panel_depth)
             self._panel(k, parallel, problem, is_b_packed)
 
-    def _panel_depth(self, k: KernelBuilder, depth: Value) -> Value:
-        """Steps along K that are packed at once: a chunk. Complex sums are put together at the end of each, so that
+    @property
+    def _most_panel_steps(self) -> int:
+        """Of a panel, if nothing else is said: a chunk."""
+        return self._chunk_steps * self._kind.pair // self._kind.planes
+
+    def _panel_depth(self, k: KernelBuilder, problem: RecordValue, depth: Value) -> Value:
+        """Steps along K that are packed at once. Complex sums are put together at the end of each, so that
         they are those of operands that are read in place."""
         multiple = max(STEPS_OF_GROUP, self._steps_together)
-        most: Value | int = self._chunk_steps * self._kind.pair // self._kind.planes
+        most = problem["panel_steps"]
         if self._kind.parts == 2:
             most = k.select(
                 k.compare("gt", depth, self._chunk_steps), self._part_steps, k.const(I64, self._chunk_steps)
@@ -360,7 +365,7 @@ class GemmPanels(GemmBlocks):
     def _room(self, k: KernelBuilder, problem: RecordValue, rows: Value, columns: Value) -> _Room:
         """Scratch memory for panels of up to so many rows and columns, in which tiles find what is packed."""
         kind, shape = self._kind, self._shape
-        steps = k.smin(self._steps(k, k.smax(problem["k"], 1)), self._chunk_steps)
+        steps = self._steps(k, k.smin(k.smax(problem["k"], 1), problem["panel_steps"]))
         a_strips, b_strips = ceil_div(k, rows, self._tile_rows), ceil_div(k, columns, shape.columns)
         of_a = k.mul(a_strips, self._distances_in_a(k, problem, steps)[2])
         b = k.select(self._leaves_a(k, problem), 0, of_a)
@@ -516,8 +521,7 @@ class GemmPanels(GemmBlocks):
     def _run_packed(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Small matrices in parallel, or parts of a small one, or all that is to be done for each larger one. Windows
         take too long to be packed for each part."""
-        is_small = self._is_small(k, problem)
-        is_single = k.compare("eq", problem["batches"], 1)
+        is_small, is_single = self._is_small(k, problem), self._is_single(k, problem)
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
 
         def one_by_one() -> None:
@@ -525,7 +529,7 @@ class GemmPanels(GemmBlocks):
                 k.call(f"{self._prefix}_matrix", [k.parameters["parallel"], problem.place, item.index])
 
         def unless_small() -> None:
-            has_parts = k.and_(k.and_(is_single, is_matrix), self._suits_parts(k, problem, is_small))
+            has_parts = k.and_(is_matrix, self._suits_parts(k, problem, is_small))
             k.if_else(has_parts, lambda: self._run_parts(k, problem), one_by_one)
 
         are_small = k.and_(is_small, k.not_(is_single))
@@ -535,9 +539,13 @@ class GemmPanels(GemmBlocks):
         """Whether each part of a single matrix had better pack what it needs: also of few rows in planes, which are
         packed soon, while other cores take long to fetch what one has packed of B (128 by 3072 by 768, two cores: 0.6
         of the time)."""
-        if self._kind.planes == 1:
-            return is_small
-        return k.or_(is_small, k.compare("lt", problem["m"], _ROWS_OF_TWO_PARTS))
+        suits = is_small
+        if self._kind.planes > 1:
+            suits = k.or_(is_small, k.compare("lt", problem["m"], _ROWS_OF_TWO_PARTS))
+        return k.and_(self._is_single(k, problem), suits)
+
+    def _is_single(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        return k.compare("eq", problem["batches"], 1)
 
     def _run_matrices(self, k: KernelBuilder, problem: RecordValue) -> None:
         each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
@@ -551,7 +559,7 @@ class GemmPanels(GemmBlocks):
         m, n = problem["m"], problem["n"]
         rows, columns = (self._squarish_part if self._kind.planes > 1 else self._part_of_rows)(k, m, n)
         row_parts = ceil_div(k, m, rows)
-        problem.set(block_rows=rows, block_columns=columns, row_blocks=row_parts)
+        problem.set(batch=0, block_rows=rows, block_columns=columns, row_blocks=row_parts)
         work = k.mul(k.mul(k.smin(rows, m), k.smin(columns, n)), work_per_element(k, problem, problem["k"]))
         count = k.mul(row_parts, ceil_div(k, n, columns))
         grain = self._grain(k, count, work)

@@ -115,6 +115,7 @@ PROBLEM = Record(
     columns=I64,
     step=I64,
     depth=I64,
+    panel_steps=I64,  # the most steps of a panel
     adds=I64,
     is_last=I64,
     # How tiles find its operands and where they put the sums: in C, or in scratch to be rounded or scattered.
