@@ -23,6 +23,9 @@ SKINNY = {
     "128x3072x768": (128, 3072, 768),
     "64x64x16384": (64, 64, 16384),
 }  # rows and columns of the result, length of the sums
+FEW_ROWS = {"16x256x256": (16, 256, 256), "4x4096x4096": (4, 4096, 4096), "16x4096x4096": (16, 4096, 4096)}
+"""As where a network answers a few questions at once."""
+
 MATRIX_VECTOR = {"small": (64, 64), "cache": (512, 512), "memory": (4096, 4096)}
 EIGHT_VECTORS = {"8x4096x4096": (8, 4096, 4096)}
 EXPERTS = {"2x8x1024x1024": (2, 8, 1024, 1024)}
@@ -133,6 +136,21 @@ WORKLOADS = [
     _product("bf16", jnp.matmul, operands(ml_dtypes.bfloat16), SQUARES),
     _product("s8_s32", integer_product, operands(np.int8), SQUARES),
     _product("skinny_f32", jnp.matmul, operands(np.float32), SKINNY, equivalent=equivalents.matrix_product),
+    _product("few_rows_f32", jnp.matmul, operands(np.float32), FEW_ROWS, equivalent=equivalents.matrix_product),
+    _product(
+        "few_rows_transposed_f32",
+        lambda a, b: a @ b.T,
+        operands(np.float32, transposed=True),
+        FEW_ROWS,
+        equivalent=equivalents.matrix_product_transposed,
+    ),
+    _product("few_rows_bf16", jnp.matmul, operands(ml_dtypes.bfloat16), FEW_ROWS),
+    _product(
+        "few_rows_transposed_bf16",
+        lambda a, b: a @ b.T,
+        operands(ml_dtypes.bfloat16, transposed=True),
+        FEW_ROWS,
+    ),
     _product("points", lambda x, w, b: jax.nn.relu(x @ w + b), operands(np.float32, bias=True), POINTS),
     _product(
         "transposed_f32",
