@@ -35,9 +35,10 @@ def test_each_element_is_one_chain_of_sums(name: str, target: str, m: int) -> No
 
 
 @pytest.mark.parametrize(("name", "target"), on_machines(["f32", "f64", "s32", "bf16"], ALL_TARGETS))
-@pytest.mark.parametrize(("m", "n"), [(6, 530), (13, 47), (16, 530), (17, 47)])
+@pytest.mark.parametrize(("m", "n"), [(6, 530), (11, 530), (13, 47), (40, 530), (17, 47)])
 def test_columns_along_k_in_several_passes(name: str, target: str, m: int, n: int) -> None:
-    """More rows than are multiplied at once, and several chunks, of which the last is shorter; either side has few."""
+    """More rows than are multiplied at once, and several chunks, of which the last is shorter; so many that tiles take
+    columns for rows; either side has few."""
     k = 1103
     a, b = random_array(name, (m, k), 36), random_array(name, (n, k), 37).T
     product = multiply(name, a, b, np.empty((m, n), RESULTS[name]), target=target)

@@ -336,6 +336,7 @@ class _GemmEmitter(GemmPlaneGradient):
         with self._function("multiply", [("parallel", PTR), ("problem", PTR)]) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             problem["n"] = k.mul(problem["n"], self._kind.parts)
+            self._turn_if_columns_are_far(k, problem)
             if not self._kind.unit:
                 with k.if_(self._has_small_matrices(k, problem)):
                     self._run_small(k, problem)

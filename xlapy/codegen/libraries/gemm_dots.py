@@ -47,6 +47,10 @@ _DOTS_DEPTH_OF_MANY = 256
 """Shorter products would mostly sum up lanes; of more than `DOT_ROWS` rows, those that could as well be turned (16 by
 64 by 64: 2.4 us, not 1.5, 10 by 128 by 128 4.8 and 4.5, 16 by 256 by 256 22 and 23)."""
 
+_MOST_FAR_ROWS = 12
+"""By more rows than these, a B from afar is not multiplied so (by 4096 by 1024, one core: 12 rows take 0.95 of the time
+of tiles that take columns for rows, 16 1.2)."""
+
 _CHUNK_BYTES = 2048
 """Of a column in a chunk, which the nearest cache holds beside a few others and the rows (Sapphire Rapids, one core, 8
 by 4096 by 1024: 0.62 ms, without chunks 0.81, without shares 0.95)."""
@@ -198,20 +202,23 @@ class GemmDots(GemmFarRows):
         return k.gep(matrix, k.mul(column, problem["b_column"]))
 
     def _run_dots_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
-        def suited(few: str, along: str, other_along: str) -> Value:
+        many = k.const(I64, dot_rows(self._kind, self._shape))
+        is_far = k.compare("gt", self._bytes_of_b(k, problem), self._near_bytes)
+        many = k.select(is_far, k.smin(many, _MOST_FAR_ROWS), many)
+        many = k.select(k.compare("ge", problem["k"], _DOTS_DEPTH_OF_MANY), many, DOT_ROWS)
+
+        def suited(few: str, most: Value | int, along: str, other_along: str) -> Value:
             """Few rows (or columns), the other operand contiguous along K, this one too or small enough to copy."""
             copied = k.mul(k.mul(problem[few], problem["k"]), self._element_bytes)
             can_copy = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", copied, self._most_scratch_bytes))
             is_contiguous = k.compare("eq", problem[along], self._element_bytes)
-            most = k.const(I64, dot_rows(self._kind, self._shape))
-            most = k.select(k.compare("ge", problem["k"], _DOTS_DEPTH_OF_MANY), most, DOT_ROWS)
             is_few = k.compare("le", problem[few], most)
             other = k.compare("eq", problem[other_along], self._element_bytes)
             return k.and_(k.and_(is_few, other), k.or_(is_contiguous, can_copy))
 
         is_long = k.compare("ge", problem["k"], _DOTS_DEPTH)
-        as_given = suited("m", "a_step", "b_step")
-        with k.if_(k.and_(is_long, k.and_(k.not_(as_given), suited("n", "b_step", "a_step")))):
+        as_given = suited("m", many, "a_step", "b_step")
+        with k.if_(k.and_(is_long, k.and_(k.not_(as_given), suited("n", DOT_ROWS, "b_step", "a_step")))):
             transpose(k, problem)
             self._run_dots(k, problem)
             k.ret()
