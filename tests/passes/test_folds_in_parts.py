@@ -131,24 +131,39 @@ def test_wide_rows_are_read_once_in_wide_strips(columns: int) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "why"),
-    [(1024, 512, "narrow strips of short columns stay in a cache"), (4096, 700, "strips would overlap")],
+    [(48, 2048, "there are few rows"), (4096, 700, "strips would overlap")],
 )
 def test_other_wide_rows_stay_whole(rows: int, columns: int, why: str) -> None:
     assert not FoldsInParts(least_bytes=1).run(parse(sized(SQUARES, rows, columns))), why
 
 
-def test_columns_that_are_made_into_new_ones_stay_whole() -> None:
-    text = sized(SQUARES, 4096, 1024).replace("ROOT v", "v")
+@pytest.mark.parametrize(("rows", "is_cut"), [(4096, True), (512, True), (256, False)])
+def test_long_columns_that_are_made_into_new_ones_are_read_twice(rows: int, is_cut: bool) -> None:
+    """Strips of short ones stay in a cache."""
+    text = sized(SQUARES, rows, 1024).replace("ROOT v", "v")
     assert FoldsInParts(least_bytes=1).run(parse(text.replace("v = f32", "ROOT v = f32")))
-    elements = "  bv = f32[4096,1024] broadcast(v), dimensions={1}\n  ROOT r = f32[4096,1024] divide(d, bv)\n}"
-    assert not FoldsInParts(least_bytes=1).run(parse(text.rstrip().removesuffix("}") + elements))
+    elements = f"  bv = f32[{rows},1024] broadcast(v), dimensions={{1}}\n  ROOT r = f32[{rows},1024] divide(d, bv)\n}}"
+    assert FoldsInParts(least_bytes=1).run(parse(text.rstrip().removesuffix("}") + elements)) == is_cut
 
 
-def test_exponentials_of_wide_rows_stay_whole() -> None:
-    """They are not folded in wide strips."""
+def test_a_softmax_of_columns_has_the_same_bits_on_any_number_of_threads() -> None:
+    array = np.random.default_rng(0).standard_normal((2048, 4096)).astype(np.float32)
+    array[9, :3] = np.inf, -np.inf, np.nan
+    text = sized(EXPONENTIALS.replace("CENTER", "m"), 2048, 4096).replace("ROOT s", "s").rstrip().removesuffix("}")
+    text += "  bs = f32[2048,4096] broadcast(s), dimensions={1}\n  ROOT r = f32[2048,4096] divide(e, bs)\n}"
+    executable = xlapy.compile(text)
+    assert "f32[32,64,4096]" in executable.hlo_text(), "in parts"
+    with np.errstate(invalid="ignore"):
+        results = [np.array(on_threads(executable, threads)(array)) for threads in (1, 2, 3, 8)]
+        below = np.exp(array.astype(np.float64) - array.max(0))
+        np.testing.assert_allclose(results[0], below / below.sum(0), rtol=1e-5)
+    assert len({result.tobytes() for result in results}) == 1
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4096, 2048), (131072, 64)])
+def test_exponentials_of_columns_are_summed_in_parts(rows: int, columns: int) -> None:
     text = EXPONENTIALS.replace("CENTER", "c")
-    assert not FoldsInParts(least_bytes=1).run(parse(sized(text, 4096, 2048)))
-    assert FoldsInParts(least_bytes=1).run(parse(sized(text, 131072, 64)))
+    assert FoldsInParts(least_bytes=1).run(parse(sized(text, rows, columns)))
 
 
 def test_a_mean_may_be_an_array_of_one_element() -> None:

@@ -7,6 +7,8 @@
 The first sweep reads long pieces of rows from memory (see `wide_blocks`), all others find them in the cache. Results
 have one value per column: those with one per element are for narrow strips (`columns`), and so is what later sweeps
 keep. Elementary functions of elements are, too: they take longer than memory, and eight of them long to compile.
+
+Two sweeps that can be merged are one (`merged_folds`), functions or not, and no cache needs to hold a strip then.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import SCALAR, Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels.columns import ColumnExtent, ColumnPlan, bytes_to_next, fetching_next, strip_of
+from xlapy.codegen.kernels.fetching import fetched_below
+from xlapy.codegen.kernels.folding import only
 from xlapy.codegen.kernels.loop import power_of_two_below
+from xlapy.codegen.kernels.merged_folds import MergedFolds, merged_folds
 from xlapy.codegen.kernels.tasks import LEAST_LONG_TASKS
 from xlapy.codegen.kernels.wide_blocks import (
     LEAST_PIECE_BYTES,
@@ -47,6 +52,7 @@ class WideColumnPlan(Record):
     vectors: int
     rows: int
     bytes_per_unit: int
+    merged: MergedFolds | None = None  # of one sweep, instead of two
 
     @property
     def width(self) -> int:
@@ -78,7 +84,9 @@ def plan_wide_columns(plan: ColumnPlan, operand_bytes: int, target: Target) -> W
     types = [memory_type(operand.shape.type) for operand in plan.readers]
     row_bytes = space.dims[-1] * max(type.bytes for type in types)
     strip = plan.lanes * space.row_length * sum(type.bytes for type in types)
-    most = min(widest.vectors, target.l2_bytes // (STRIPS_IN_CACHE * strip))
+    most = widest.vectors
+    if widest.merged is None:
+        most = min(most, target.l2_bytes // (STRIPS_IN_CACHE * strip))
     whole, left = divmod(space.dims[-1], plan.lanes)
     vectors = 0 if left else next((count for count in range(most, 0, -1) if whole % count == 0), 0)
     if vectors < whole and vectors * row_bytes < whole * LEAST_PIECE_BYTES:
@@ -89,10 +97,12 @@ def plan_wide_columns(plan: ColumnPlan, operand_bytes: int, target: Target) -> W
 def widest_plan(plan: ColumnPlan) -> WideColumnPlan | None:
     """The sweeps of a plan down the widest strips there are, if those may be wide."""
     is_read = len(plan.sweeps) > 1 and not (plan.full_roots or plan.kept) and 0 < len(plan.readers) <= STREAMS
-    if not is_read or _has_functions(plan):
+    merged = merged_folds(plan.space, plan.sweeps)
+    if not is_read or (merged is None and _has_functions(plan)):
         return None
     values = plan.lanes * sum(register_type(reduce.shape.type).bytes for sweep in plan.sweeps for reduce in sweep)
-    return WideColumnPlan(plan, MOST_BYTES // values, power_of_two_below(STREAMS // len(plan.readers)), 0)
+    rows = power_of_two_below(STREAMS // len(plan.readers))
+    return WideColumnPlan(plan, MOST_BYTES // values, rows, 0, merged)
 
 
 def _has_functions(plan: ColumnPlan) -> bool:
@@ -116,16 +126,10 @@ def emit_wide_columns(
     time, and else by the processor: it is slower where the first sweep asks for the rows to come (variances on a Zen 5,
     one core: 27 GB/s without, 24 with 1 KB of each row ahead, 22 with the rows below, too)."""
     arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
-    lanes, graph = plan.narrow.lanes, ElementGraph(Indexing(k, 1), arrays)
-
-    def starts(sweep: Sequence[Instruction]) -> list[Element]:
-        inits = graph.values([(reduce.operands[1], SCALAR) for reduce in sweep])
-        folds = [plan.narrow.lane_fold(k, reduce) for reduce in sweep]
-        return [fold.start([init])[0] for fold, init in zip(folds, inits, strict=True)]
-
-    values = [BlockValues(k, starts(sweep), lanes, plan.vectors) for sweep in plan.narrow.sweeps]
+    kind = _WideStrip if plan.merged is None else _MergedStrip
+    values = [BlockValues(k, starts, plan.narrow.lanes, plan.vectors) for starts in kind.starts(k, plan, arrays)]
     with k.loop(begin, end) as units:
-        strip = _WideStrip(k, plan, arrays, values, units.index, end, extent)
+        strip = kind(k, plan, arrays, values, units.index, end, extent)
         for number in range(len(values)):
             strip.fold(number)
         strip.store(outputs)
@@ -146,6 +150,7 @@ class _WideStrip:
     ) -> None:
         self.k = k
         self.plan = plan.narrow
+        self.merged = plan.merged
         self.arrays = arrays
         self.values = values
         self.ix = Indexing(k, plan.narrow.lanes)
@@ -168,6 +173,19 @@ class _WideStrip:
         has_next = k.compare("gt", k.sub(end, unit), 1)
         found = bytes_to_next(k, plan.narrow, strip, strips, width, extent)
         self.to_next = {operand: k.select(has_next, to_next, 0) for operand, to_next in found.items()}
+        self.columns = k.const(I64, space.dims[-1]) if extent is None else extent.columns
+
+    @staticmethod
+    def starts(k: KernelBuilder, plan: WideColumnPlan, arrays: Mapping[Instruction, Array]) -> list[list[Element]]:
+        """What the values of each sweep begin with."""
+        graph = ElementGraph(Indexing(k, 1), arrays)
+
+        def of_sweep(sweep: Sequence[Instruction]) -> list[Element]:
+            inits = graph.values([(reduce.operands[1], SCALAR) for reduce in sweep])
+            folds = [plan.narrow.lane_fold(k, reduce) for reduce in sweep]
+            return [fold.start([init])[0] for fold, init in zip(folds, inits, strict=True)]
+
+        return [of_sweep(sweep) for sweep in plan.narrow.sweeps]
 
     @property
     def _folded(self) -> int:
@@ -203,7 +221,7 @@ class _WideStrip:
 
     def store(self, outputs: Sequence[Array]) -> None:
         with self.k.loop(0, self.count) as vectors:
-            known = self._per_column(vectors.index, len(self.values), self.plan.roots)
+            known = self._per_column(vectors.index, len(self.plan.sweeps), self.plan.roots)
             place = self._place(vectors.index)
             graph = ElementGraph(self.ix, self.arrays, known)
             places = [self.ix.reshaped(place, root.shape.dims) for root in self.plan.roots]
@@ -214,11 +232,20 @@ class _WideStrip:
     def _per_column(self, vector: Value, sweep: int, wanted: Sequence[Instruction]) -> dict[Instruction, Element]:
         """What `wanted` take of which a column has one value: results of the sweeps before one, and what is made from
         them."""
-        known = {
+        return self._made(vector, self._folded_before(vector, sweep), wanted)
+
+    def _folded_before(self, vector: Value, sweep: int) -> dict[Instruction, Element]:
+        """Results of the sweeps before one."""
+        return {
             reduce: rounded(self.k, self.plan.lane_fold(self.k, reduce).finish([state])[0], reduce.shape.type)
             for reduces, values in zip(self.plan.sweeps[:sweep], self.values, strict=False)
             for reduce, state in zip(reduces, values.load(vector), strict=True)
         }
+
+    def _made(
+        self, vector: Value, known: Mapping[Instruction, Element], wanted: Sequence[Instruction]
+    ) -> dict[Instruction, Element]:
+        """What is known of a column, and what `wanted` take that is made from that."""
         made = [
             value
             for value in between(wanted, lambda i: i in known or i.opcode == "parameter")
@@ -243,3 +270,69 @@ class _WideStrip:
         folded = {**dict.fromkeys(self.plan.space.folded, top), **down}
         places = {**self.outer, **folded, len(dims) - 1: self._column(vector)}
         return Index(dims, tuple(places[dim] for dim in range(len(dims))))
+
+
+class _MergedStrip(_WideStrip):
+    """A strip of which both folds are found in one sweep."""
+
+    @property
+    def _merged(self) -> MergedFolds:
+        assert self.merged is not None
+        return self.merged
+
+    @staticmethod
+    def starts(k: KernelBuilder, plan: WideColumnPlan, arrays: Mapping[Instruction, Array]) -> list[list[Element]]:
+        assert plan.merged is not None
+        return [[*plan.merged.merging(k).start()]]
+
+    def fold(self, number: int) -> None:
+        """Folds some rows at a time in registers, while as many below them are fetched."""
+        k, (values,) = self.k, self.values
+        array, merging = self._merged.array, self._merged.merging(k)
+
+        def fold(begin: Value, rows: int) -> VectorFold:
+            places = [Coordinate(k.add(begin, below)) for below in range(rows)]
+            merge, arrays = merging.merged(begin, rows), self._fetching(begin, rows)
+
+            def of_vector(vector: Vector, state: Sequence[Element]) -> Sequence[Element]:
+                graph = ElementGraph(self.ix, arrays, {})
+                indices = [self._index(vector.number, {self._folded: place}) for place in places]
+                elements = graph.values([(array, index) for index in indices])
+                first, second = map(only, state)
+                return merge(first, second, [only(splat(k, element, self.ix.lanes)) for element in elements])
+
+            return of_vector
+
+        values.begin(self.count)
+        WideFold(values, self.count, self.rows, fold, weight=self.vectors).emit(k, self.length)
+
+    def _fetching(self, begin: Value, rows: int) -> dict[Instruction, Array]:
+        """The arrays, of which the rows below some rows are fetched, or the first ones of the next strip."""
+        k, fetched = self.k, dict(self.arrays)
+        is_last = k.compare("ge", k.add(begin, rows), self.length)
+        for operand, to_next in self.to_next.items():
+            row_bytes = k.mul(self.columns, memory_type(operand.shape.type).bytes)
+            following = k.select(is_last, k.sub(to_next, k.mul(begin, row_bytes)), k.mul(row_bytes, rows))
+            fetched[operand] = fetched_below(self.arrays[operand], following)
+        return fetched
+
+    def _folded_before(self, vector: Value, sweep: int) -> dict[Instruction, Element]:
+        """Both results: the second one is found when the center is known that the program has."""
+        merged, merging = self._merged, self._merged.merging(self.k)
+        first, second = (only(value) for value in self.values[0].load(vector))
+        known = {merged.first: self._with_init(merged.first, merging.first(first, second))}
+        center = self._center(vector, self._made(vector, known, [merged.second.operands[0]]))
+        total = merging.second(first, second, center, self.length)
+        return {**known, merged.second: self._with_init(merged.second, total)}
+
+    def _center(self, vector: Value, known: Mapping[Instruction, Element]) -> Value:
+        graph, center = ElementGraph(self.ix, self.arrays, known), self._merged.center
+        index = self.ix.reshaped(self._place(vector), center.shape.dims)
+        return only(splat(self.k, graph.values([(center, index)])[0], self.ix.lanes))
+
+    def _with_init(self, reduce: Instruction, folded: Value) -> Element:
+        """Folded as well: what the reduce begins with."""
+        k, fold = self.k, self.plan.lane_fold(self.k, reduce)
+        (init,) = ElementGraph(Indexing(k, 1), self.arrays).values([(reduce.operands[1], SCALAR)])
+        (state,) = fold.step([splat(k, fold.start([init])[0], self.ix.lanes)], [folded])
+        return rounded(k, fold.finish([state])[0], reduce.shape.type)

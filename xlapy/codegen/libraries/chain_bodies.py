@@ -254,8 +254,8 @@ def is_over_columns(body: str) -> bool:
     return is_softmax(body) or body in COLUMN_BODIES or body in OVER_WIDE_STRIPS
 
 
-OVER_WIDE_STRIPS = frozenset({"moments_of_parts"})
-"""Those over columns so short that a cache holds wide strips of them."""
+OVER_WIDE_STRIPS = frozenset({"moments_of_parts", "exponentials_of_parts"})
+"""Those over columns of which wide strips are folded in one sweep."""
 
 WITH_LITTLE_WORK = frozenset(
     {"softmax", "softmax_of_products", "softmax_of_quotients", "softmax_of_sums", "wide_softmax"}
