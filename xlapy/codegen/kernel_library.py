@@ -55,6 +55,7 @@ class NativeKernel(Record):
         None  # the same, of a library: with one table of the same pointers but the numbers
     )
     least_units: int = 1  # that a task must have
+    cleared_bytes: int = 0  # of its scratch memory, before it is called
 
     @property
     def may_share_a_run(self) -> bool:
@@ -195,6 +196,7 @@ class KernelLibrary:
             has_context,
             finish=finish,
             least_units=kernel.least_units,
+            cleared_bytes=kernel.shared_bytes if kernel.clears_shared else 0,
         )
 
     def _write_finish(

@@ -45,6 +45,8 @@ def write_kernel(entry: Entry, frame: Frame, instruction: Instruction) -> None:
         return
     scratch = entry.plan.scratch[instruction].location if kernel.has_scratch else None
     pointers = _pointers(entry, frame, kernel, arrays, scratch, _views(instruction))
+    if kernel.cleared_bytes and scratch is not None:
+        frame.k.memset(frame.pointer(scratch), 0, kernel.cleared_bytes)
     if kernel.has_context and not entry.prefix:
         with _owned(frame):
             call_kernel(frame, kernel, pointers)

@@ -33,7 +33,7 @@ from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import FOLDING_KINDS, keeps_much, region_functions
+from xlapy.hlo.kernel_plan import FOLDING_KINDS, fold_of, keeps_much, region_functions
 from xlapy.hlo.ops import Trait
 from xlapy.support.errors import UnsupportedError
 
@@ -83,7 +83,7 @@ def _with_functions(kernel: Kernel, functions: tuple[Computation, ...], situatio
     )
 
 
-HAVE_SCRATCH = frozenset({"eigh", "sort", "svd", "topk"})
+HAVE_SCRATCH = frozenset({"eigh", "reduce-window", "sort", "svd", "topk"})
 """Ops whose kernels may want memory besides operands and results."""
 
 LIBRARY_SCRATCH: dict[str, Callable[[Instruction, Target], int]] = {
@@ -110,5 +110,7 @@ def _may_have_scratch(instruction: Instruction) -> bool:
         return instruction.opcode in HAVE_SCRATCH
     computation = instruction.called[0]
     is_rows = instruction.attributes["kind"] is FusionKind.OUTPUT
+    if not is_rows and fold_of(computation).opcode == "reduce-window":
+        return True
     has_steps = fold_steps(computation) is not None or fold_to_finish(computation) is not None
     return has_steps or (is_rows and keeps_much(computation))

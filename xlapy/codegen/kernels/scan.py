@@ -131,7 +131,7 @@ def emit_scan(
     windows = plan.windows
     with stored_past_caches(k, outputs, streams=plan.streaming and not in_place) as outputs:
         fold = WindowFold(k, windows, _fetched(plan, arrays))
-        neutral = _changes_nothing(k, fold)
+        neutral = changes_nothing(k, fold)
         scalar = Indexing(k, 1)
         outer = [dim for dim in windows.outer if dim != plan.dim]
         with k.loop(begin, end) as units:
@@ -184,7 +184,7 @@ def _place_of(
     return ix, {**positions, windows.inner: ix.along_lanes(first)}
 
 
-def _changes_nothing(k: KernelBuilder, fold: WindowFold) -> Value:
+def changes_nothing(k: KernelBuilder, fold: WindowFold) -> Value:
     """Folding the initial values into themselves leaves them as they are."""
     unchanged: Value | None = None
     for result, init in zip(fold.combine(fold.inits, fold.inits, 1), fold.inits, strict=True):
@@ -193,7 +193,7 @@ def _changes_nothing(k: KernelBuilder, fold: WindowFold) -> Value:
     return unchanged if unchanged is not None else k.const(I1, 1)
 
 
-def _load(fold: WindowFold, ix: Indexing, positions: dict[int, Coordinate]) -> list[Element]:
+def load_elements(fold: WindowFold, ix: Indexing, positions: dict[int, Coordinate]) -> list[Element]:
     dims = fold.plan.operand.dims
     index = Index(dims, tuple(positions[dim] for dim in range(len(dims))))
     return [splat(fold.k, element, ix.lanes) for element in fold.elements(ix, index)]
@@ -219,7 +219,7 @@ def _scan_elements(
     def step(number: Value, most: Sequence[Element], running: Sequence[Element]) -> list[Element]:
         place = k.sub(plan.count - 1, number) if plan.is_reversed else number
         here = {**positions, plan.dim: Coordinate(place)}
-        grown = _in_order(plan, fold, running, _load(fold, ix, here), ix.lanes)
+        grown = _in_order(plan, fold, running, load_elements(fold, ix, here), ix.lanes)
         fold.store(ix, outputs, here, _whole(fold, most, grown, ix.lanes))
         return grown
 
@@ -280,7 +280,7 @@ def _scan_strip(
             ix, here = _place_of(k, plan, positions, vectors.index)
             here[plan.dim] = Coordinate(along)
             place = k.sub(vectors.index, first)
-            grown = _in_order(plan, fold, rest.load(k, place), _load(fold, ix, here), lanes)
+            grown = _in_order(plan, fold, rest.load(k, place), load_elements(fold, ix, here), lanes)
             fold.store(ix, outputs, here, _whole(fold, most.load(k, place), grown, lanes))
             rest.store(k, place, grown)
 
@@ -343,7 +343,7 @@ class _Kept(Record):
         return k.gep(self.room, number, self.type.bytes * self.type.lanes)
 
 
-class _LaneScan(Record):
+class LaneScan(Record):
     """How vectors are scanned: on numbers into which elements are turned, and from which results are turned back. What
     is combined with `identity` stays as it is."""
 
@@ -353,7 +353,7 @@ class _LaneScan(Record):
     identity: Element
 
 
-def _lane_scan(k: KernelBuilder, plan: ScanPlan, fold: WindowFold) -> _LaneScan:
+def lane_scan(k: KernelBuilder, plan: ScanPlan, fold: WindowFold) -> LaneScan:
     """Extrema of floats are those of integers in the same order."""
     operation = sole_operation(plan.windows.computation)
     assert operation is not None
@@ -365,12 +365,12 @@ def _lane_scan(k: KernelBuilder, plan: ScanPlan, fold: WindowFold) -> _LaneScan:
         def extreme(one: Element, other: Element, lanes: int) -> Element:
             return order.extreme(only(one), only(other))
 
-        return _LaneScan(lambda x: order.encode(only(x)), extreme, lambda x: order.decode(only(x)), first)
+        return LaneScan(lambda x: order.encode(only(x)), extreme, lambda x: order.decode(only(x)), first)
 
     def combine(earlier: Element, later: Element, lanes: int) -> Element:
         return _in_order(plan, fold, [earlier], [later], lanes)[0]
 
-    return _LaneScan(lambda x: x, combine, lambda x: x, identity_element(k, operation))
+    return LaneScan(lambda x: x, combine, lambda x: x, identity_element(k, operation))
 
 
 def _scan_vectors(
@@ -381,7 +381,7 @@ def _scan_vectors(
     vector, scalar = Indexing(k, lanes), Indexing(k, 1)
     whole = plan.count // lanes
     end = 0 if plan.is_reversed else lanes - 1  # the lane that has everything so far
-    scan = _lane_scan(k, plan, fold)
+    scan = lane_scan(k, plan, fold)
 
     def place(first: Value, ix: Indexing) -> dict[int, Coordinate]:
         start = k.sub(plan.count - ix.lanes, first) if plan.is_reversed else first
@@ -390,8 +390,8 @@ def _scan_vectors(
     def of_vector(number: Value, most: Sequence[Element], running: Sequence[Element]) -> list[Element]:
         """The total so far comes from those before it and the vector: so it does not wait for lanes of the results."""
         here = place(k.mul(number, lanes), vector)
-        (element,), (before,) = _load(fold, vector, here), running
-        own = _scanned_vector(k, plan, scan, scan.encode(element))
+        (element,), (before,) = load_elements(fold, vector, here), running
+        own = scanned_vector(k, plan, scan, scan.encode(element))
         done = _whole(fold, most, [scan.combine(before, own, lanes)], lanes)
         fold.store(vector, outputs, here, [scan.decode(done[0])])
         total = from_parts([k.shuffle(part, None, [end] * lanes) for part in parts_of(own)])
@@ -399,7 +399,7 @@ def _scan_vectors(
 
     def of_element(number: Value, most: Sequence[Element], running: Sequence[Element]) -> list[Element]:
         here = place(number, scalar)
-        grown = _in_order(plan, fold, running, _load(fold, scalar, here), 1)
+        grown = _in_order(plan, fold, running, load_elements(fold, scalar, here), 1)
         fold.store(scalar, outputs, here, _whole(fold, most, grown, 1))
         return grown
 
@@ -415,7 +415,7 @@ def _scan_vectors(
         _carried(k, whole * lanes, plan.count, halves, of_element)
 
 
-def _scanned_vector(k: KernelBuilder, plan: ScanPlan, scan: _LaneScan, element: Element) -> Element:
+def scanned_vector(k: KernelBuilder, plan: ScanPlan, scan: LaneScan, element: Element) -> Element:
     """Each lane combined with all lanes before it (behind it, if reversed), by doubling distances."""
     lanes = plan.windows.lanes
     identity = splat(k, scan.identity, lanes)

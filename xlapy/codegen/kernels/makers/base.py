@@ -32,6 +32,7 @@ class Kernel(Record):
     body: Body | LibraryCall
     overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
     shared_bytes: int = 0  # memory of all tasks: `k.parameters["shared"]`
+    clears_shared: bool = False  # that is zeros before the first task
     functions: tuple[Computation, ...] = ()  # regions that it calls as functions
     own_bytes: int = 0  # memory of its own for each task, in which these work, or which it uses itself
     listens: bool = False  # it may take long, and looks whether the run was stopped

@@ -9,6 +9,7 @@ from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.block_scan import BlockScanPlan, emit_block_scan, plan_blocks
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_fold
 from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.reduce import ReducePlan, bytes_of_arrays, emit_reduce, narrowed, plan_reduce
@@ -116,6 +117,10 @@ def _reduce_window_kernel(
     known = frozenset(operands)
     plan = plan_reduce_window(fold, roots, known.__contains__, situation.target)
     scan = plan_scan(plan, situation.target)
+    # Where results take the place of elements, nobody but the thread that scans a block can read it.
+    blocks = None if scan is None or situation.in_place else plan_blocks(scan, operands)
+    if blocks is not None:
+        return _block_scan_kernel(blocks, operands)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
@@ -127,6 +132,15 @@ def _reduce_window_kernel(
     chosen = plan if scan is None else scan
     listens = scan is not None and scan.count >= LONG
     return Kernel(chosen.units, chosen.bytes_per_unit, body, listens=listens)
+
+
+def _block_scan_kernel(plan: BlockScanPlan, operands: Sequence[Instruction]) -> Kernel:
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_block_scan(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
+
+    return Kernel(
+        plan.units, plan.bytes_per_unit, body, shared_bytes=plan.shared_bytes, clears_shared=True, listens=True
+    )
 
 
 FOLD_KERNELS = {"reduce": _reduce_kernel, "reduce-window": _reduce_window_kernel}
