@@ -32,7 +32,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy_runtime.records import Record
 
-BLOCK_BYTES = 256 * 1024
+BLOCK_BYTES = 128 * 1024
 """Of a block: a second-level cache holds it, and what is known of it is nothing beside it."""
 
 LEAST_BLOCKS = 16
