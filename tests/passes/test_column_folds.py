@@ -61,6 +61,7 @@ LARGE = {  # elements
     "rows with a rest": (2, 576, 519),
     "parts that lie as rows do": (32, 32, 520),
     "long rows": (1, 128, 8192),
+    "few long rows": (1, 64, 4096),
     "long rows in parts of seventeen": (1, 544, 2048),
     "few columns of many rows": (4, 1024, 64),
     "rows shorter than vectors": (1, 16384, 24),
@@ -97,6 +98,11 @@ def test_results(type: str, dims: tuple[int, int, int]) -> None:
         results = xlapy.compile(text, CompileOptions(num_threads=threads))(x, g)
         for ours, theirs in zip((d, m, k, h), results, strict=True):
             assert ours.tobytes() == theirs.tobytes()
+
+
+def test_few_parts_are_not_for_large_arrays() -> None:
+    """There would be nothing to do for most of many threads."""
+    assert "rows at a time" not in xlapy.compile(program("f32", (1, 64, 32768))).explain(LIMITS)
 
 
 def test_a_result_overwrites_an_operand_while_columns_are_folded() -> None:
