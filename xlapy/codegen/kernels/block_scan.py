@@ -150,7 +150,8 @@ class _Blocks:
         return _Known(self._k, self._k.gep(place, PLACE_BYTES // 2), self._init)
 
     def _found_before(self, block: Value) -> list[Value]:
-        """What all elements before a block come to. The sums of blocks of which nobody has left it are found here."""
+        """What all elements before a block come to. Its own sum is left first, for others, and those of blocks of which
+        nobody has left it are found here."""
         k = self._k
 
         def is_unknown(values: list[Value]) -> Value:
@@ -160,17 +161,21 @@ class _Blocks:
 
         (first,) = k.while_loop(is_unknown, lambda values: [k.sub(values[0], 1)], [block])
         start = k.if_else(k.compare("gt", first, 0), self._before(first).load, lambda: self._init)
-        with k.loop(first, block, carry=start) as others:
-            other = self._sum_of(others.index)
-            sum = k.if_else(other.is_there(), other.load, lambda: self._summed(others.index))
-            others.next = self._merged(others.values, sum)
-        return others.results
+        with k.loop(first, k.add(block, 1), carry=start) as turns:
+            is_own = k.compare("eq", turns.index, first)
+            other = k.select(is_own, block, k.sub(turns.index, 1))
+            known = self._sum_of(other)
+            sum = k.if_else(known.is_there(), known.load, lambda: self._summed(other))
+            known.leave(sum)
+            merged = self._merged(turns.values, sum)
+            turns.next = [k.select(is_own, old, new) for old, new in zip(turns.values, merged, strict=True)]
+        return turns.results
 
     def _merged(self, state: Sequence[Value], sum: Sequence[Value]) -> list[Value]:
         """What elements come to, and some behind them."""
         k = self._k
         if not self._scan.is_split:
-            return [only(self._lane.combine(state[0], sum[0], 1))]
+            return [only(self._lane.combine(state[0], sum[0], state[0].type.lanes))]
         total, lost = taken_over(k, state[0], sum[0])
         return [only(total), k.add(k.add(state[1], sum[1]), only(lost))]
 
@@ -194,7 +199,7 @@ class _Blocks:
         return {**dict.fromkeys(range(len(scan.windows.axes)), top), scan.dim: ix.along_lanes(start)}
 
     def _summed(self, block: Value) -> list[Value]:
-        """What a block comes to that is not the last one."""
+        """What the vectors of a block come to."""
 
         def step(number: Value, state: list[Value]) -> list[Value]:
             return [*state[:-1], self._added(state[-1], self._element(number))]
@@ -208,11 +213,13 @@ class _Blocks:
         return [only(splat(self._k, value, self._lanes)) for value in state]
 
     def _of_lanes(self, state: Sequence[Value]) -> list[Value]:
-        k = self._k
-        sum, *others = ([k.extract(value, lane) for value in state] for lane in range(self._lanes))
-        for other in others:
-            sum = self._merged(sum, other)
-        return sum
+        """What all lanes come to: one half of them merged with the other one, and so on."""
+        k, lanes, halves = self._k, self._lanes, [*state]
+        while lanes > 1:
+            lanes //= 2
+            low, high = ([k.shuffle(value, None, order) for value in halves] for order in _halves(lanes))
+            halves = self._merged(low, high)
+        return [k.extract(value, 0) if value.type.lanes > 1 else value for value in halves]
 
     def _through(
         self, block: Value, carry: Sequence[Value], step: Callable[[Value, list[Value]], list[Value]]
@@ -239,8 +246,6 @@ class _Blocks:
         before = self._before(block)
 
         def find() -> list[Value]:
-            with k.if_(k.not_(is_last)):
-                self._sum_of(block).leave(self._summed(block))
             found = self._found_before(block)
             before.leave(found)
             return found
@@ -294,3 +299,8 @@ class _Blocks:
         with k.loop(first, k.smin(k.add(first, size), self._scan.count)) as loop:
             here = {**self._place(scalar, k.const(I64, 0)), self._scan.dim: Coordinate(loop.index)}
             self.fold.store(scalar, self._outputs, here, self.fold.results(scalar, here))
+
+
+def _halves(lanes: int) -> tuple[range, range]:
+    """The first so many lanes, and as many behind them."""
+    return range(lanes), range(lanes, 2 * lanes)
