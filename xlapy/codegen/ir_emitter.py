@@ -334,6 +334,11 @@ class Emitter:
         scopes, depth = self._scopes, scope.depth
         return depth < len(scopes) and scopes[depth] is scope
 
+    def is_repeated(self, value: Value, other: Value) -> bool:
+        """Whether a value stays the same in some loop in which another one changes: what is made of it alone is made
+        in front of that loop."""
+        return max(self._scope.barrier, value.scope.depth) < other.scope.depth
+
     def _as_index(self, operand: Operand) -> Value:
         return operand if isinstance(operand, Value) else self.const(I64, operand)
 

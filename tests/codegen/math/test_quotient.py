@@ -1,4 +1,4 @@
-"""Quotients of bytes and constants: the bits of a division, without one."""
+"""Quotients of bytes and constants, and of many numbers and one divisor: the bits of a division, without one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import pytest
 
 import xlapy
 from tests.support.irlab import HAS_FMA
+from tests.support.targets import lesser_targets
 from xlapy.codegen.math.quotient import BYTES, has_exact_quotients
+from xlapy.codegen.target import host_target
+from xlapy.compiler import compile_module
+from xlapy.executable import Executable
+from xlapy.hlo.text import parse
 
 DIVISORS = [255.0, 127.5, -127.0, 3.0, 0.1, 0.229, 1e-3, 7e9, 1e-17, 2.0**59]
 
@@ -55,3 +60,99 @@ def test_most_divisors_need_no_division() -> None:
 @pytest.mark.parametrize(("type", "result"), [("s16", "f32"), ("u8", "f64"), ("s32", "f32")])
 def test_others_divide(type: str, result: str) -> None:
     assert " fdiv <" in xlapy.compile(text(255.0, type, result)).llvm_ir()
+
+
+TARGETS = {"host": host_target(), **lesser_targets()}
+SIZE = 9600
+NUMBER_TYPES = [("f32", np.float32, np.uint32), ("f64", np.float64, np.uint64)]
+
+
+def executable(text: str, target: str = "host") -> Executable:
+    options = xlapy.CompileOptions()
+    return Executable(compile_module(parse(text), options, TARGETS[target]), options)
+
+
+def by_one_divisor(type: str) -> str:
+    return f"""ENTRY e {{ x = {type}[{SIZE}] parameter(0)  c = {type}[] parameter(1)
+        b = {type}[{SIZE}] broadcast(c), dimensions={{}}
+        ROOT q = {type}[{SIZE}] divide(x, b) }}"""
+
+
+def divisors(dtype: type) -> list[np.floating]:
+    """Usual ones, those with the first and the last significands, at the limits of what is multiplied, and extremes."""
+    info, random = np.finfo(dtype), np.random.default_rng(1)
+    limit = 2.0**60 if dtype is np.float32 else 2.0**500
+    last = 2 - info.eps * np.arange(1, 6)
+    found = [3.0, -3.0, 0.7, 4.0, *last, *(1 + info.eps * np.arange(4)), *random.uniform(1, 2, 8)]
+    found += [limit, np.nextafter(dtype(limit), dtype(np.inf)), 1 / limit, np.nextafter(dtype(1 / limit), dtype(0))]
+    found += [
+        last[0] * limit / 2,
+        last[0] / limit,
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        info.tiny,
+        info.smallest_subnormal,
+    ]
+    return [dtype(number) for number in [*found, info.max]]
+
+
+def numerators(dtype: type, bits: type, divisor: np.floating) -> np.ndarray:
+    """Of all magnitudes, and products of the divisor with numbers half way between others."""
+    random, info = np.random.default_rng(2), np.finfo(dtype)
+    any_bits = random.integers(0, np.iinfo(bits).max, SIZE // 3, dtype=bits, endpoint=True).view(dtype)
+    middles = random.uniform(1, 2, SIZE // 3).astype(dtype).astype(np.longdouble) + info.eps / 2
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, info.tiny, info.smallest_subnormal, -info.max, 1e-30, -1e-19]
+    products = (middles * divisor).astype(dtype)
+    rest = np.resize(np.array(edges, dtype), SIZE - any_bits.size - products.size)
+    return np.concatenate([any_bits, products, rest])
+
+
+def assert_same_bits(found: object, expected: np.ndarray, bits: type) -> None:
+    got = np.asarray(found)
+    is_same = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
+    assert is_same.all(), (got[~is_same][:4], expected[~is_same][:4])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("type", "dtype", "bits"), NUMBER_TYPES)
+def test_one_divisor_of_many_numbers_gives_the_bits_of_a_division(
+    type: str, dtype: type, bits: type, target: str
+) -> None:
+    compiled = executable(by_one_divisor(type), target)
+    for divisor in divisors(dtype):
+        with np.errstate(all="ignore"):
+            x = numerators(dtype, bits, divisor)
+            assert_same_bits(compiled(x, np.asarray(divisor)), x / divisor, bits)
+    assert ("llvm.fma" in compiled.llvm_ir()) == TARGETS[target].divides_slowly
+
+
+@pytest.mark.parametrize(("type", "dtype", "bits"), NUMBER_TYPES)
+def test_signs_of_zeros_are_those_of_a_division(type: str, dtype: type, bits: type) -> None:
+    """In vectors that need no division, too."""
+    compiled = executable(by_one_divisor(type))
+    for divisor in np.random.default_rng(4).uniform(-4, 4, 100).astype(dtype):
+        x = np.where(np.arange(SIZE) % 2, dtype(-0.0), dtype(0.0))
+        assert_same_bits(compiled(x, np.asarray(divisor)), x / divisor, bits)
+
+
+@pytest.mark.parametrize(("type", "dtype", "bits"), NUMBER_TYPES)
+def test_rows_have_divisors_of_their_own(type: str, dtype: type, bits: type) -> None:
+    text = f"""ENTRY e {{ x = {type}[24,400] parameter(0)  c = {type}[24] parameter(1)
+        b = {type}[24,400] broadcast(c), dimensions={{0}}
+        ROOT q = {type}[24,400] divide(x, b) }}"""
+    random = np.random.default_rng(3)
+    x = random.normal(size=(24, 400)).astype(dtype)
+    c = np.concatenate([random.normal(size=20), [0.0, np.inf, np.nan, 1e-38]]).astype(dtype)
+    with np.errstate(all="ignore"):
+        assert_same_bits(executable(text)(x, c), x / c[:, None], bits)
+
+
+def test_quotients_beside_functions_are_divided() -> None:
+    """What is done beside takes as long."""
+    text = f"""ENTRY e {{ x = f32[{SIZE}] parameter(0)  y = f32[{SIZE}] exponential(x)
+        c = f32[] constant(3)  b = f32[{SIZE}] broadcast(c), dimensions={{}}
+        ROOT q = f32[{SIZE}] divide(y, b) }}"""
+    assert "fcmp uno" not in executable(text).llvm_ir()

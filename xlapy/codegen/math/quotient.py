@@ -1,8 +1,13 @@
-"""Quotients of few possible numerators and a constant, without a division.
+"""Quotients of many numbers and one divisor, without a division for each: the same bits.
 
 With r, the inverse of c rounded, q = x r is a unit or two off x / c, and what is missing is (x - q c) r. Rounded once,
 in two fused steps, the sum of both is the quotient to the last bit for all but some rare c; which these are, all
-numerators tell.
+numerators tell, if they are few.
+
+For all others q is made of two parts of the inverse, so that it is one of the two numbers next to the quotient. Then
+x - q c is a number of the type, unless it is subnormal, and the sum is right for all c (Markstein's theorem): with b,
+which is c as an integer below 2^p, a quotient is at least 1 / (2 b) units from what is half way between two numbers.
+There what is missing is half a unit, and comes out wrong by as much as r is, by less than b / 2^2p: that is less.
 """
 
 from __future__ import annotations
@@ -12,12 +17,21 @@ from functools import cache
 import numpy as np
 
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.math.common import NAN
+from xlapy_runtime.records import Record
 
 BYTES = range(-128, 256)
 """The numerators: what integers of 8 bits may be, signed or not."""
 
 _MODERATE = 2.0**60
 """Divisors that are no larger, nor their inverses: nothing is subnormal on the way."""
+
+_LIMITS = {"f32": 2.0**60, "f64": 2.0**500}
+"""The same of any numerators. The least of these and of their quotients are the inverses: what is left of them is
+exact."""
+
+WIDE_BITS = 512
+"""Of vectors that are divided slowly."""
 
 
 def quotient_of_byte(k: KernelBuilder, x: Value, divisor: float) -> Value | None:
@@ -45,3 +59,48 @@ def has_exact_quotients(divisor: float) -> bool:
     is_sure = np.abs(np.abs(total - rounded) - spacing / 2) > spacing * 2.0**-20  # rounding twice is rounding once
     is_sure |= total == rounded
     return bool(np.all(is_sure & (rounded == expected) & (np.signbit(rounded) == np.signbit(expected))))
+
+
+class Inverse(Record):
+    """What takes the place of a divisor."""
+
+    divisor: Value
+    rounded: Value
+    inner: Value  # the same, or the next number to zero, such that what it lacks has its sign
+    rest: Value  # what `inner` lacks
+    least: Value  # magnitude of numbers to divide so, but for zeros
+    zero: Value  # which zeros are; no number, where they would get the wrong sign
+
+
+def quotient(k: KernelBuilder, x: Value, divisor: Value) -> Value:
+    """x / divisor, correctly rounded; by the inverse, if that pays and the divisor is the same for many vectors."""
+    is_wide = x.type.lanes > 1 and x.type.lanes * x.type.bits % WIDE_BITS == 0
+    if k.is_quick or not (k.module.divides_slowly and is_wide and k.is_repeated(divisor, x)):
+        return k.div(x, divisor)
+    inverse = _inverse(k, k.splat(divisor, x.type.lanes))
+    near = k.fma(x, inverse.inner, k.mul(x, inverse.rest))
+    excess = k.fma(near, inverse.divisor, k.neg(x))
+    found = k.fma(k.neg(excess), inverse.rounded, near)
+    is_small = k.and_(k.compare("lt", k.fabs(x), inverse.least), k.compare("ne", x, inverse.zero))
+    (result,) = k.if_else(
+        k.any_lane(is_small, k.is_nan(found), bits=x.type.bits),
+        lambda: k.div(x, inverse.divisor),
+        lambda: found,
+        likely=False,
+    )
+    return result
+
+
+def _inverse(k: KernelBuilder, divisor: Value) -> Inverse:
+    """The inverse of a divisor; a NaN, which all quotients then are before they are divided, if it is no moderate
+    number."""
+    magnitude, limit = k.fabs(divisor), _LIMITS[divisor.type.kind]
+    is_moderate = k.and_(k.compare("ge", magnitude, 1 / limit), k.compare("le", magnitude, limit))
+    rounded = k.select(is_moderate, k.div(1.0, divisor), NAN)
+    is_beyond = k.compare("lt", k.fma(k.neg(rounded), divisor, 1.0), 0.0)
+    bits = k.to_integer_bits(rounded)
+    inner = k.bitcast(k.select(is_beyond, k.sub(bits, 1), bits), divisor.type)
+    rest = k.mul(k.fma(k.neg(inner), divisor, 1.0), rounded)
+    least = k.mul(k.greater(magnitude, 1.0), 1 / limit)
+    zero = k.select(k.compare("gt", divisor, 0.0), k.const(divisor.type, 0.0), NAN)
+    return Inverse(divisor, rounded, inner, rest, least, zero)
