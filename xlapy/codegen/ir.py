@@ -79,7 +79,8 @@ class Module:
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
     `has_short_permute` whether 8 lanes of 32 bits do, `has_range` whether an instruction finds extrema of floats that
     are no NaNs, `has_maximum` whether one finds those of any floats, `divides_slowly` whether a division takes longer
-    than several products, `has_masks` whether masks have registers of their own, `has_gather` whether one instruction
+    than several products, `has_estimates` whether quotients are estimated, `has_masks` whether masks have registers of
+    their own, `has_gather` whether one instruction
     loads lanes from anywhere, and faster than one load for each. Vectors that repeat a float and have up to
     `read_constant_bytes` are read from memory by operations. `index_scales` are the factors of an index that an address
     has room for, whatever is there. `libraries` are the names of those whose functions it calls; a module that has none
@@ -101,6 +102,7 @@ class Module:
             has_range=target.has_range,
             has_maximum=not target.is_x86,
             divides_slowly=target.divides_slowly,
+            has_estimates=target.has_estimates,
             has_masks=target.is_avx512,
             has_gather=target.has_gather,
             read_constant_bytes=target.read_constant_bytes,
@@ -129,6 +131,7 @@ class Module:
         has_range: bool = False,
         has_maximum: bool = False,
         divides_slowly: bool = False,
+        has_estimates: bool = False,
         has_masks: bool = False,
         has_gather: bool = False,
         read_constant_bytes: int = 0,
@@ -146,6 +149,7 @@ class Module:
         self.has_range = has_range
         self.has_maximum = has_maximum
         self.divides_slowly = divides_slowly
+        self.has_estimates = has_estimates
         self.has_masks = has_masks
         self.has_gather = has_gather
         self.read_constant_bytes = read_constant_bytes

@@ -58,6 +58,8 @@ _FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
     "fmul": lambda a, b: a * b,
     "fdiv": lambda a, b: a / b,
 }
+_REGISTER_BITS = (128, 256, 512)
+"""Of registers for which there are estimates."""
 _SPECIAL = frozenset((-1, 0, 1))
 """Operands that some operation needs no instruction for."""
 _SHIFTS = frozenset(("shl", "lshr", "ashr"))
@@ -486,6 +488,39 @@ class Arithmetic(Conversions):
             operands = ", ".join(f"{value.type.text} {value.text}" for value in (a, b, zero, bits))
             parts.append(self._pure(type, f"call {type.text} @{symbol}({operands}, i32 4)", a, b, bits))
         return self.side_by_side(parts)
+
+    def inverse_estimate(self, x: Value) -> Value:
+        """1 / x with an error below 2^-14 of it, and what that is for zeros and infinities; only where the target
+        `has_estimates`."""
+        return self._estimate("rcp14", x)
+
+    def inverse_root_estimate(self, x: Value) -> Value:
+        """The same of 1 / sqrt(x)."""
+        return self._estimate("rsqrt14", x)
+
+    def _estimate(self, name: str, x: Value) -> Value:
+        """What an instruction finds for each register of 16, 32 or 64 bytes."""
+        lanes, bits = x.type.lanes, x.type.bits
+        size = next((size for size in _REGISTER_BITS if size >= lanes * bits), _REGISTER_BITS[-1])
+        type, mask = x.type.with_lanes(size // bits), I16 if size // bits == 16 else I8
+        symbol = f"llvm.x86.avx512.{name}.{'ps' if bits == 32 else 'pd'}.{size}"
+        self.module.declare(symbol, type, [type, type, mask])
+        parts = []
+        for first in range(0, lanes, type.lanes):
+            part = self._register_of(x, first, type.lanes)
+            operands = f"{type.text} {part.text}, {type.text} {self.const(type, 0.0).text}, {mask.text} -1"
+            parts.append(self._pure(type, f"call {type.text} @{symbol}({operands})", part))
+        if lanes == 1:
+            return self.extract(parts[0], 0)
+        parts += [parts[0]] * (-len(parts) % (1 << (len(parts) - 1).bit_length()))
+        return self.shuffle(self.side_by_side(parts), None, range(lanes))
+
+    def _register_of(self, x: Value, first: int, lanes: int) -> Value:
+        """So many lanes of `x` from one on, anything behind them."""
+        if x.type.lanes == 1:
+            return self.in_first_lane(x, lanes)
+        numbers = range(first, first + lanes)
+        return self.shuffle(x, None, [number if number < x.type.lanes else -1 for number in numbers])
 
     def copysign(self, magnitude: Operand, sign: Operand) -> Value:
         magnitude, sign = self._pair(magnitude, sign)

@@ -78,6 +78,7 @@ class Emitter:
         self.has_fma = module.has_fma
         self.has_f16c = module.has_f16c
         self.has_scalef = module.has_scalef
+        self.has_estimates = module.has_estimates
         self.has_masks = module.has_masks
         self._read_constant_bytes = 0 if hoists_constants or is_quick else module.read_constant_bytes
         self._entry_lines: list[str] = []

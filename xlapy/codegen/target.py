@@ -137,6 +137,12 @@ class Target(Record):
         return self.is_avx512 and self.vector_bytes == 64
 
     @property
+    def has_estimates(self) -> bool:
+        """Whether one instruction estimates what one divided by a float is, or by its root, to 14 bits, in vectors of
+        any length; and floats are divided slowly, so that it takes less time to make the estimates exact."""
+        return self.divides_slowly and self.has("avx512vl")
+
+    @property
     def has_short_permute(self) -> bool:
         """Whether kernels use registers of 32 bytes, and each lane of one, of 32 bits, can be any lane of another."""
         return self.has("avx2") and self.vector_bytes == 32

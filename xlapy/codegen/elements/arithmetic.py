@@ -12,8 +12,8 @@ from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
 from xlapy.codegen.math.complex import absolute as absolute_of
 from xlapy.codegen.math.complex_inverse import INVERSE
 from xlapy.codegen.math.outlined import SHORT, math_function
+from xlapy.codegen.math.quotient import near_inverse, quotient_of_byte
 from xlapy.codegen.math.quotient import quotient as quotient_of
-from xlapy.codegen.math.quotient import quotient_of_byte
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.element_types import BF16
@@ -148,10 +148,19 @@ def _quotient_of_floats(k: KernelBuilder, x: Value, y: Value, *, signed: bool) -
     """x / y towards zero: of 32 bits in f64, of fewer in f32.
 
     A quotient that is no integer is at least 1 / y away from one, and rounding moves it by less: by its size, which is
-    at most 2^bits / y, times 2^-53 or 2^-24."""
+    at most 2^bits / y, times 2^-53 or 2^-24. Where there are estimates, 1/2 is added to the size of x, so that all
+    quotients are half of 1 / y or more away from integers, and may be off by a share of 2^-(bits + 1)."""
     wide = F64 if x.type.bits == 32 else F32
     to_float, to_integer = (k.sitofp, k.fptosi) if signed else (k.uitofp, k.fptoui)
-    return to_integer(k.div(to_float(x, wide), to_float(y, wide)), x.type)
+    above, below = to_float(x, wide), to_float(y, wide)
+    if not k.has_estimates or x.type.bits == _DIVIDED_BITS:
+        return to_integer(k.div(above, below), x.type)
+    moved = k.add(above, k.copysign(k.const(above.type, 0.5), above) if signed else 0.5)
+    return to_integer(k.mul(moved, near_inverse(k, below)), x.type)
+
+
+_DIVIDED_BITS = 16
+"""Of integers whose floats are divided in no more time than the estimate of an inverse and a step towards it."""
 
 
 @element("negate", changes_sign=True)

@@ -44,6 +44,8 @@ LOG_NEAR = {
         0.16748711219559084,
     ),
 }
+# (1 / sqrt(1 - e) - 1) / e for |e| < 2^-13, which are the first terms of its series
+INVERSE_ROOT = {"f32": (1 / 2,), "f64": (1 / 2, 3 / 8, 5 / 16, 35 / 128)}
 # cbrt(m)
 CBRT = {
     "f32": (

@@ -23,7 +23,7 @@ from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record
 
 SHORT = frozenset({"sqrt", "rsqrt"})
-"""Functions that are few instructions wherever they are."""
+"""Functions that are few instructions wherever they are: the second, two or ten."""
 
 LONG: Mapping[str, str] = MappingProxyType(
     {
@@ -68,7 +68,8 @@ def math_function(k: KernelBuilder, name: str, operands: Sequence[Value], *, bri
     """The value of a function in `MATH` (in `BF16_MATH`, if it may be `brief`): what computes it, or a call of that."""
     called = k.module.outlined
     is_called = k.is_quick or k.runs_rarely or (k.calls_functions and name in _LONG_FUNCTIONS)
-    if not is_called or called is None or name in SHORT or all(operand.constant is not None for operand in operands):
+    is_short = name == "sqrt" or (name in SHORT and not k.has_estimates)
+    if not is_called or called is None or is_short or all(operand.constant is not None for operand in operands):
         return _functions(brief)[name](k, *operands)
     type = operands[0].type
     function = OutlinedFunction(name, type, len(operands), brief and BF16_MATH[name] is not MATH[name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
-from xlapy.codegen.math.coefficients import CBRT
+from xlapy.codegen.math.coefficients import CBRT, INVERSE_ROOT
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
@@ -37,8 +37,14 @@ def sqrt(k: KernelBuilder, x: Value) -> Value:
 
 
 def rsqrt(k: KernelBuilder, x: Value) -> Value:
-    """1 / sqrt(x)"""
-    return k.div(1.0, k.sqrt(x))
+    """1 / sqrt(x). An estimate y times the first terms of 1 / sqrt(1 - e) with e = 1 - x y^2, where there are such; of
+    zeros and infinities it is right, and e a NaN."""
+    if not k.has_estimates:
+        return k.div(1.0, k.sqrt(x))
+    estimate = k.inverse_root_estimate(x)
+    missing = k.fma(k.neg(k.mul(x, estimate)), estimate, 1.0)
+    share = k.mul(missing, horner(k, missing, INVERSE_ROOT))
+    return k.select(k.is_nan(missing), estimate, k.fma(estimate, share, estimate))
 
 
 def cbrt(k: KernelBuilder, x: Value) -> Value:
