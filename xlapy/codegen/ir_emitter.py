@@ -340,6 +340,10 @@ class Emitter:
         in front of that loop."""
         return max(self._scope.barrier, value.scope.depth) < other.scope.depth
 
+    def stays_here(self, *operands: Value) -> bool:
+        """Whether what is made of these operands is written here, and not in front of a loop."""
+        return max(self._scope.barrier, *(operand.scope.depth for operand in operands)) == self._scope.depth
+
     def _as_index(self, operand: Operand) -> Value:
         return operand if isinstance(operand, Value) else self.const(I64, operand)
 

@@ -156,3 +156,58 @@ def test_quotients_beside_functions_are_divided() -> None:
         c = f32[] constant(3)  b = f32[{SIZE}] broadcast(c), dimensions={{}}
         ROOT q = f32[{SIZE}] divide(y, b) }}"""
     assert "fcmp uno" not in executable(text).llvm_ir()
+
+
+def edges_and_neighbours(random: np.random.Generator) -> np.ndarray:
+    """Numbers of f64 of all magnitudes, among them those at the limits of what is not divided."""
+    limits = np.array([2.0**-900, 2.0**1000, 2.0**1022, np.finfo(np.float64).max, np.finfo(np.float64).tiny, 1.0, 2.0])
+    near = np.concatenate([limits, np.nextafter(limits, 0), np.nextafter(limits, np.inf)])
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -1e-310, 3.0]
+    any_bits = random.integers(0, np.iinfo(np.uint64).max, SIZE // 2, dtype=np.uint64, endpoint=True).view(np.float64)
+    rest = random.choice(np.concatenate([near, -near, special]), SIZE - any_bits.size)
+    return random.permutation(np.concatenate([any_bits, rest]))
+
+
+def halfway(random: np.random.Generator) -> np.ndarray:
+    """What is in the middle of two numbers between 1 and 2, in a type that has it."""
+    return random.uniform(1, 2, SIZE).astype(np.longdouble) + np.longdouble(2.0) ** -53 * random.choice(
+        [-1, 0, 1], SIZE
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_quotients_of_f64_have_the_bits_of_a_division(target: str) -> None:
+    compiled = executable(
+        f"ENTRY e {{ x = f64[{SIZE}] parameter(0)  y = f64[{SIZE}] parameter(1)  ROOT q = f64[{SIZE}] divide(x, y) }}",
+        target,
+    )
+    random = np.random.default_rng(5)
+    with np.errstate(all="ignore"):
+        for _ in range(20):
+            x, y = edges_and_neighbours(random), edges_and_neighbours(random)
+            assert_same_bits(compiled(x, y), x / y, np.uint64)
+            y = np.ldexp(random.choice([random.uniform(1, 2), 2 - 2.0**-52], SIZE), random.integers(-500, 500, SIZE))
+            x = (halfway(random) * y).astype(np.float64)
+            assert_same_bits(compiled(x, y), x / y, np.uint64)
+    assert ("rcp14" in compiled.llvm_ir()) == TARGETS[target].has_estimates
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_roots_of_f64_have_the_bits_of_an_instruction(target: str) -> None:
+    compiled = executable(f"ENTRY e {{ x = f64[{SIZE}] parameter(0)  ROOT q = f64[{SIZE}] sqrt(x) }}", target)
+    random = np.random.default_rng(6)
+    with np.errstate(all="ignore"):
+        for _ in range(20):
+            for x in (edges_and_neighbours(random), (halfway(random) ** 2).astype(np.float64), np.zeros(SIZE)):
+                assert_same_bits(compiled(x), np.sqrt(x), np.uint64)
+    assert ("rsqrt14" in compiled.llvm_ir()) == TARGETS[target].has_estimates
+
+
+def test_inverses_of_f64_have_the_bits_of_a_division() -> None:
+    compiled = executable(f"""ENTRY e {{ x = f64[{SIZE}] parameter(0)
+        c = f64[] constant(1)  b = f64[{SIZE}] broadcast(c), dimensions={{}}  ROOT q = f64[{SIZE}] divide(b, x) }}""")
+    random = np.random.default_rng(7)
+    with np.errstate(all="ignore"):
+        for _ in range(20):
+            x = edges_and_neighbours(random)
+            assert_same_bits(compiled(x), 1 / x, np.uint64)

@@ -12,7 +12,7 @@ from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
 from xlapy.codegen.math.complex import absolute as absolute_of
 from xlapy.codegen.math.complex_inverse import INVERSE
 from xlapy.codegen.math.outlined import SHORT, math_function
-from xlapy.codegen.math.quotient import near_inverse, quotient_of_byte
+from xlapy.codegen.math.quotient import near_inverse, quotient_of_byte, root
 from xlapy.codegen.math.quotient import quotient as quotient_of
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
 from xlapy.hlo.cost import TRANSCENDENTAL
@@ -86,11 +86,11 @@ def divide(e: Emission, x: Element, y: Element) -> Element:
         x, y = _value(x), _value(y)
         if y.constant is not None and e.result_type is F32_TYPE and is_byte(e.k, x):
             return quotient_of_byte(e.k, x, float(y.constant)) or e.k.div(x, y)
-        return quotient_of(e.k, x, y) if _work_beside(e.instruction) <= _ROOM[x.type.kind] else e.k.div(x, y)
+        return quotient_of(e.k, x, y, _work(e.instruction))
     return _guarded_division(e, _value(x), _value(y), quotient=True)
 
 
-def _work_beside(instruction: Instruction) -> int:
+def _work(instruction: Instruction) -> int:
     """Operations on as many elements as an instruction has, in its computation, itself included: what processors do
     while they divide."""
     size = instruction.shape.size
@@ -105,10 +105,6 @@ def _work_beside(instruction: Instruction) -> int:
 
 
 _FUNCTIONS, _WORK_OF_FUNCTION = TRANSCENDENTAL - SHORT, 16
-
-_ROOM = {"f32": 8, "f64": 24}
-"""Operations with which divisions take as long as multiplications by inverses. On late Intel servers the quotients of
-exponentials and their sums take a ninth less with divisions in f32, and a twentieth more in f64."""
 
 
 @element("remainder")
@@ -300,7 +296,6 @@ _REAL_FUNCTIONS = {
     "rsqrt": "rsqrt",
     "sine": "sin",
     "sinh": "sinh",
-    "sqrt": "sqrt",
     "tan": "tan",
     "tanh": "tanh",
 }
@@ -323,6 +318,13 @@ def log_plus_one(e: Emission, x: Element) -> Element:
         return complex_function(e.k, "log1p", x)
     is_short = x.type.kind == "f32" and is_fraction(e.k, x)
     return math_function(e.k, "log1p_of_fraction" if is_short else "log1p", (x,))
+
+
+@element("sqrt", smooth=True)
+def sqrt(e: Emission, x: Element) -> Element:
+    if isinstance(x, Pair):
+        return complex_function(e.k, "sqrt", x)
+    return root(e.k, x, _work(e.instruction))
 
 
 def _function(name: str) -> Callable[[Emission, Element], Element]:

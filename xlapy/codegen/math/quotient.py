@@ -12,12 +12,14 @@ There what is missing is half a unit, and comes out wrong by as much as r is, by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from xlapy.codegen.ir import F32, KernelBuilder, Value
-from xlapy.codegen.math.common import NAN
+from xlapy.codegen.math.coefficients import INVERSE_ROOT
+from xlapy.codegen.math.common import NAN, horner
 from xlapy_runtime.records import Record
 
 BYTES = range(-128, 256)
@@ -30,7 +32,7 @@ _LIMITS = {"f32": 2.0**60, "f64": 2.0**500}
 """The same of any numerators. The least of these and of their quotients are the inverses: what is left of them is
 exact."""
 
-WIDE_BITS = 512
+_WIDE_BITS = 512
 """Of vectors that are divided slowly."""
 
 
@@ -72,11 +74,33 @@ class Inverse(Record):
     zero: Value  # which zeros are; no number, where they would get the wrong sign
 
 
-def quotient(k: KernelBuilder, x: Value, divisor: Value) -> Value:
-    """x / divisor, correctly rounded; by the inverse, if that pays and the divisor is the same for many vectors."""
-    is_wide = x.type.lanes > 1 and x.type.lanes * x.type.bits % WIDE_BITS == 0
-    if k.is_quick or not (k.module.divides_slowly and is_wide and k.is_repeated(divisor, x)):
-        return k.div(x, divisor)
+def quotient(k: KernelBuilder, x: Value, divisor: Value, work: int) -> Value:
+    """x / divisor, correctly rounded, in another way where that takes less time than a division; beside so much work
+    for each element."""
+    is_slow = k.module.divides_slowly and _is_slow(k, x, divisor)
+    if is_slow and k.is_repeated(divisor, x) and work <= _ROOM[x.type.kind]:
+        return _by_inverse(k, x, divisor)
+    if is_slow and k.has_estimates and work <= _ROOM_FOR_ESTIMATES[x.type.kind]:
+        return _by_estimate(k, x, divisor)
+    return k.div(x, divisor)
+
+
+def root(k: KernelBuilder, x: Value, work: int) -> Value:
+    """sqrt(x), correctly rounded, in the same way."""
+    if k.has_estimates and _is_slow(k, x) and work <= _ROOM_FOR_ESTIMATES[x.type.kind]:
+        return _root_by_estimate(k, x)
+    return k.sqrt(x)
+
+
+def _is_slow(k: KernelBuilder, *operands: Value) -> bool:
+    """Whether it takes long to divide these operands: long vectors that are not ready before a loop."""
+    type = operands[0].type
+    is_wide = type.lanes > 1 and type.lanes * type.bits % _WIDE_BITS == 0
+    return is_wide and not k.is_quick and k.stays_here(*operands)
+
+
+def _by_inverse(k: KernelBuilder, x: Value, divisor: Value) -> Value:
+    """The quotient of many numbers by a divisor."""
     inverse = _inverse(k, k.splat(divisor, x.type.lanes))
     near = k.fma(x, inverse.inner, k.mul(x, inverse.rest))
     excess = k.fma(near, inverse.divisor, k.neg(x))
@@ -104,6 +128,60 @@ def _inverse(k: KernelBuilder, divisor: Value) -> Inverse:
     least = k.mul(k.greater(magnitude, 1.0), 1 / limit)
     zero = k.select(k.compare("gt", divisor, 0.0), k.const(divisor.type, 0.0), NAN)
     return Inverse(divisor, rounded, inner, rest, least, zero)
+
+
+def _by_estimate(k: KernelBuilder, x: Value, divisor: Value) -> Value:
+    """The quotient in f64 by any divisor.
+
+    What q = x y lacks is r / divisor, between two products of r and numbers next to y, which is as close to the inverse
+    as these are to each other. If both sums with q come out the same, so does what is between. The instruction for
+    estimates takes the inverses of the largest numbers, which are subnormal, for zeros."""
+    inverse = near_inverse(k, divisor)
+    near = k.mul(x, inverse)
+    excess = k.neg(k.fma(near, divisor, k.neg(x)))
+    one, other = (k.fma(excess, k.mul(inverse, 1 + side * _DOUBT), near) for side in (-1, 1))
+    found = k.copysign(one, near)  # zeros, to which zeros of any sign were added
+    is_rare = k.or_(_is_small(k, k.fabs(x)), k.compare("gt", k.fabs(divisor), _LARGEST))
+    return _sure_or(k, found, other, is_rare, lambda: k.div(x, divisor))
+
+
+def _root_by_estimate(k: KernelBuilder, x: Value) -> Value:
+    """The same of square roots: what g, which is x times the inverse root y, lacks is r / (g + sqrt(x)), which is all
+    but r y / 2. Zeros are not multiplied with infinities."""
+    estimate = k.lesser(k.inverse_root_estimate(x), _LARGEST)
+    start = k.mul(x, estimate)
+    missing = k.fma(k.neg(start), estimate, 1.0)
+    share = k.mul(missing, horner(k, missing, INVERSE_ROOT["f64"][:2]))
+    inverse, near = k.fma(estimate, share, estimate), k.fma(start, share, start)
+    excess = k.neg(k.fma(near, near, k.neg(x)))
+    one, other = (k.fma(excess, k.mul(inverse, (1 + side * _DOUBT) / 2), near) for side in (-1, 1))
+    return _sure_or(k, one, other, _is_small(k, x), lambda: k.sqrt(x))
+
+
+def _is_small(k: KernelBuilder, x: Value) -> Value:
+    """Whether what is left of a magnitude may be subnormal; zeros leave nothing."""
+    return k.and_(k.compare("lt", x, _LEAST), k.compare("ne", x, 0.0))
+
+
+def _sure_or(k: KernelBuilder, one: Value, other: Value, is_rare: Value, exact: Callable[[], Value]) -> Value:
+    """What two numbers are, if they are the same, and nothing `is_rare`; else what is `exact`."""
+    is_unsure = k.not_(k.compare("eq", one, other))
+    (result,) = k.if_else(k.any_lane(is_unsure, is_rare, bits=one.type.bits), exact, lambda: one, likely=False)
+    return result
+
+
+_DOUBT = 2.0**-38
+"""More than what inverses and inverse roots are off, and all that is made of them, but for the last rounding."""
+
+_LEAST, _LARGEST = 2.0**-900, 2.0**1000
+"""Numerators, and divisors."""
+
+_ROOM = {"f32": 8, "f64": 24}
+"""Operations with which divisions take as long as multiplications by inverses. On late Intel servers the quotients of
+exponentials and their sums take a ninth less with divisions in f32, and a twentieth more in f64."""
+
+_ROOM_FOR_ESTIMATES = {"f32": 0, "f64": 8}
+"""The same for quotients that begin with estimates; in f32 these take as long as divisions alone."""
 
 
 def near_inverse(k: KernelBuilder, divisor: Value) -> Value:
