@@ -28,6 +28,7 @@ from xlapy.codegen.math.common import (
     vanishing,
 )
 from xlapy.codegen.math.logarithm import with_specials
+from xlapy.codegen.math.quotient import near_quotient
 from xlapy.codegen.math.special_coefficients import BRIEF_ERF, BRIEF_ERFCX
 
 # Beyond these e^x is an infinity, or zero.
@@ -93,7 +94,7 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     """x P(x^2) / Q(x^2)"""
     x = clamp(k, x, -_TANH_LIMIT, _TANH_LIMIT)
     z = squared(k, x)
-    return k.div(k.mul(x, horner(k, z, BRIEF_TANH_ABOVE)), horner(k, z, BRIEF_TANH_BELOW))
+    return near_quotient(k, k.mul(x, horner(k, z, BRIEF_TANH_ABOVE)), horner(k, z, BRIEF_TANH_BELOW))
 
 
 def erf(k: KernelBuilder, x: Value) -> Value:

@@ -25,6 +25,7 @@ from xlapy.codegen.math.common import (
 )
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log_of_sum
+from xlapy.codegen.math.quotient import inner_quotient
 from xlapy.codegen.math.special_coefficients import (
     ERF,
     ERF_INV_CENTER,
@@ -143,8 +144,8 @@ def _erfc_double(k: KernelBuilder, x: Value) -> Value:
     The square is kept as a sum of two, because its rounding error matters as much as its value."""
     near = k.sub(1.0, k.muladd(x, horner(k, squared(k, x), ERF), x))
     magnitude = clamp(k, k.fabs(x), 0.5, _ERFC_LIMIT["f64"])
-    t = k.div(k.sub(magnitude, 4.0), k.add(magnitude, 4.0))
-    scaled = k.div(horner(k, t, ERFCX), k.muladd(magnitude, 2.0, k.const(x.type, 1.0)))
+    t = inner_quotient(k, k.sub(magnitude, 4.0), k.add(magnitude, 4.0))
+    scaled = inner_quotient(k, horner(k, t, ERFCX), k.muladd(magnitude, 2.0, k.const(x.type, 1.0)))
     square, square_low = two_product(k, magnitude, magnitude)
     part = reduced_exp(k, k.neg(square), k.neg(square_low))
     scaled = k.select(k.compare("ge", magnitude, _ERFC_LIMIT["f64"]), 0.0, scaled)

@@ -23,6 +23,7 @@ from xlapy.codegen.math.common import (
 )
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log1p_of_any, log_of_sum
+from xlapy.codegen.math.quotient import inner_quotient
 
 # tanh is a polynomial up to twice this, which is a bit less than half the logarithm of 2.
 _MIDDLE_OF_TANH = 0.173
@@ -58,7 +59,7 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     square = squared(k, r)
     t = k.muladd(r, k.mul(square, horner(k, square, TANH)), r)
     divisor = k.muladd(k.sub(half_power, 0.5), t, k.add(half_power, 0.5))
-    return with_sign_of(k, k.div(k.add(k.sub(divisor, 1.0), t), divisor), x)
+    return with_sign_of(k, inner_quotient(k, k.add(k.sub(divisor, 1.0), t), divisor), x)
 
 
 def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:

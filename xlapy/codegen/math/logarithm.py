@@ -32,13 +32,14 @@ from xlapy.codegen.math.common import (
     two_product,
     two_sum,
 )
+from xlapy.codegen.math.quotient import inner_quotient
 from xlapy.codegen.math.rare import RareFunction
 
 
 def _half_square_and_rest(k: KernelBuilder, f: Value) -> tuple[Value, Value]:
     """f^2/2, and what then makes f - f^2/2 into log(1 + f)."""
     half_square = k.mul(k.mul(f, f), 0.5)
-    s = k.div(f, k.add(f, 2.0))
+    s = inner_quotient(k, f, k.add(f, 2.0))
     z = k.mul(s, s)
     return half_square, k.mul(s, k.muladd(z, horner(k, z, LOG), half_square))
 
