@@ -211,3 +211,26 @@ def test_inverses_of_f64_have_the_bits_of_a_division() -> None:
         for _ in range(20):
             x = edges_and_neighbours(random)
             assert_same_bits(compiled(x), 1 / x, np.uint64)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("type", "dtype", "bits"), NUMBER_TYPES)
+def test_roots_beside_divisions_have_the_bits_of_an_instruction(
+    type: str, dtype: type, bits: type, target: str
+) -> None:
+    """These are found while numbers are divided, also in f32."""
+    compiled = executable(
+        f"""ENTRY e {{ x = {type}[{SIZE}] parameter(0)  y = {type}[{SIZE}] parameter(1)
+        r = {type}[{SIZE}] sqrt(y)  q = {type}[{SIZE}] divide(x, r)
+        ROOT t = ({type}[{SIZE}], {type}[{SIZE}]) tuple(r, q) }}""",
+        target,
+    )
+    random = np.random.default_rng(8)
+    middles = random.uniform(1, 2, SIZE).astype(dtype).astype(np.longdouble) + np.finfo(dtype).eps / 2
+    any_bits = random.integers(0, np.iinfo(bits).max, SIZE, dtype=bits, endpoint=True).view(dtype)
+    with np.errstate(all="ignore"):
+        for y in ((middles**2).astype(dtype), any_bits, np.abs(any_bits), numerators(dtype, bits, dtype(3))):
+            roots, quotients = compiled(any_bits[::-1].copy(), y)
+            assert_same_bits(roots, np.sqrt(y), bits)
+            assert_same_bits(quotients, any_bits[::-1] / np.sqrt(y), bits)
+    assert ("rsqrt14" in compiled.llvm_ir()) == TARGETS[target].has_estimates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xlapy.codegen.elements.ranges import is_byte, is_fraction, is_high, is_low
 from xlapy.codegen.elements.registry import Emission, element
@@ -86,22 +86,27 @@ def divide(e: Emission, x: Element, y: Element) -> Element:
         x, y = _value(x), _value(y)
         if y.constant is not None and e.result_type is F32_TYPE and is_byte(e.k, x):
             return quotient_of_byte(e.k, x, float(y.constant)) or e.k.div(x, y)
-        return quotient_of(e.k, x, y, _work(e.instruction))
+        others = _others(e.instruction)
+        return quotient_of(e.k, x, y, _work(others), has_root=any(other.opcode == "sqrt" for other in others))
     return _guarded_division(e, _value(x), _value(y), quotient=True)
 
 
-def _work(instruction: Instruction) -> int:
+def _others(instruction: Instruction) -> Sequence[Instruction]:
     """Operations on as many elements as an instruction has, in its computation, itself included: what processors do
     while they divide."""
     size = instruction.shape.size
     return instruction.parent.remembered(
-        ("work", size),
-        lambda: sum(
-            _WORK_OF_FUNCTION if other.opcode in _FUNCTIONS else 1
+        ("others", size),
+        lambda: [
+            other
             for other in instruction.parent
             if Trait.ELEMENTWISE in other.spec.traits and other.shape.is_array and other.shape.size == size
-        ),
+        ],
     )
+
+
+def _work(operations: Sequence[Instruction]) -> int:
+    return sum(_WORK_OF_FUNCTION if operation.opcode in _FUNCTIONS else 1 for operation in operations)
 
 
 _FUNCTIONS, _WORK_OF_FUNCTION = TRANSCENDENTAL - SHORT, 16
@@ -324,7 +329,8 @@ def log_plus_one(e: Emission, x: Element) -> Element:
 def sqrt(e: Emission, x: Element) -> Element:
     if isinstance(x, Pair):
         return complex_function(e.k, "sqrt", x)
-    return root(e.k, x, _work(e.instruction))
+    others = _others(e.instruction)
+    return root(e.k, x, _work(others), is_divided=any(other.opcode == "divide" for other in others))
 
 
 def _function(name: str) -> Callable[[Emission, Element], Element]:

@@ -74,22 +74,22 @@ class Inverse(Record):
     zero: Value  # which zeros are; no number, where they would get the wrong sign
 
 
-def quotient(k: KernelBuilder, x: Value, divisor: Value, work: int) -> Value:
+def quotient(k: KernelBuilder, x: Value, divisor: Value, work: int, *, has_root: bool) -> Value:
     """x / divisor, correctly rounded, in another way where that takes less time than a division; beside so much work
-    for each element."""
+    for each element. If it `has_root`, that is found by estimates, which goes on while numbers are divided."""
     is_slow = k.module.divides_slowly and _is_slow(k, x, divisor)
     if is_slow and k.is_repeated(divisor, x) and work <= _ROOM[x.type.kind]:
         return _by_inverse(k, x, divisor)
-    if is_slow and k.has_estimates and work <= _ROOM_FOR_ESTIMATES[x.type.kind]:
+    if is_slow and k.has_estimates and not has_root and work <= _ROOM_FOR_ESTIMATES[x.type.kind]:
         return _by_estimate(k, x, divisor)
     return k.div(x, divisor)
 
 
-def root(k: KernelBuilder, x: Value, work: int) -> Value:
-    """sqrt(x), correctly rounded, in the same way."""
-    if k.has_estimates and _is_slow(k, x) and work <= _ROOM_FOR_ESTIMATES[x.type.kind]:
-        return _root_by_estimate(k, x)
-    return k.sqrt(x)
+def root(k: KernelBuilder, x: Value, work: int, *, is_divided: bool) -> Value:
+    """sqrt(x), correctly rounded, in the same way. The root of an f32 takes as long by itself, but if something
+    `is_divided` beside, that is done at the same time, and not after the root."""
+    room = _ROOM_FOR_ESTIMATES["f64" if is_divided else x.type.kind]
+    return _root_by_estimate(k, x) if k.has_estimates and _is_slow(k, x) and work <= room else k.sqrt(x)
 
 
 def _is_slow(k: KernelBuilder, *operands: Value) -> bool:
@@ -139,28 +139,30 @@ def _by_estimate(k: KernelBuilder, x: Value, divisor: Value) -> Value:
     inverse = near_inverse(k, divisor)
     near = k.mul(x, inverse)
     excess = k.neg(k.fma(near, divisor, k.neg(x)))
-    one, other = (k.fma(excess, k.mul(inverse, 1 + side * _DOUBT), near) for side in (-1, 1))
+    limits = _SURE[x.type.kind]
+    one, other = (k.fma(excess, k.mul(inverse, 1 + side * limits.doubt), near) for side in (-1, 1))
     found = k.copysign(one, near)  # zeros, to which zeros of any sign were added
-    is_rare = k.or_(_is_small(k, k.fabs(x)), k.compare("gt", k.fabs(divisor), _LARGEST))
+    is_rare = k.or_(_is_small(k, k.fabs(x)), k.compare("gt", k.fabs(divisor), limits.largest))
     return _sure_or(k, found, other, is_rare, lambda: k.div(x, divisor))
 
 
 def _root_by_estimate(k: KernelBuilder, x: Value) -> Value:
     """The same of square roots: what g, which is x times the inverse root y, lacks is r / (g + sqrt(x)), which is all
     but r y / 2. Zeros are not multiplied with infinities."""
-    estimate = k.lesser(k.inverse_root_estimate(x), _LARGEST)
+    limits = _SURE[x.type.kind]
+    estimate = k.lesser(k.inverse_root_estimate(x), limits.largest)
     start = k.mul(x, estimate)
     missing = k.fma(k.neg(start), estimate, 1.0)
-    share = k.mul(missing, horner(k, missing, INVERSE_ROOT["f64"][:2]))
+    share = k.mul(missing, horner(k, missing, INVERSE_ROOT[x.type.kind][:2]))
     inverse, near = k.fma(estimate, share, estimate), k.fma(start, share, start)
     excess = k.neg(k.fma(near, near, k.neg(x)))
-    one, other = (k.fma(excess, k.mul(inverse, (1 + side * _DOUBT) / 2), near) for side in (-1, 1))
+    one, other = (k.fma(excess, k.mul(inverse, (1 + side * limits.doubt) / 2), near) for side in (-1, 1))
     return _sure_or(k, one, other, _is_small(k, x), lambda: k.sqrt(x))
 
 
 def _is_small(k: KernelBuilder, x: Value) -> Value:
     """Whether what is left of a magnitude may be subnormal; zeros leave nothing."""
-    return k.and_(k.compare("lt", x, _LEAST), k.compare("ne", x, 0.0))
+    return k.and_(k.compare("lt", x, _SURE[x.type.kind].least), k.compare("ne", x, 0.0))
 
 
 def _sure_or(k: KernelBuilder, one: Value, other: Value, is_rare: Value, exact: Callable[[], Value]) -> Value:
@@ -170,11 +172,16 @@ def _sure_or(k: KernelBuilder, one: Value, other: Value, is_rare: Value, exact: 
     return result
 
 
-_DOUBT = 2.0**-38
-"""More than what inverses and inverse roots are off, and all that is made of them, but for the last rounding."""
+class Limits(Record):
+    """Of what is found by estimates: the least numerators, or numbers with roots, and the largest divisors; and more
+    than the share by which what is added in the end may be off, before it is rounded."""
 
-_LEAST, _LARGEST = 2.0**-900, 2.0**1000
-"""Numerators, and divisors."""
+    least: float
+    largest: float
+    doubt: float
+
+
+_SURE = {"f32": Limits(2.0**-80, 2.0**100, 2.0**-21), "f64": Limits(2.0**-900, 2.0**1000, 2.0**-38)}
 
 _ROOM = {"f32": 8, "f64": 24}
 """Operations with which divisions take as long as multiplications by inverses. On late Intel servers the quotients of
