@@ -33,10 +33,12 @@ class Loop:
         self.results: list[Value] = []
 
 
-def _runs_just_once(first: Value, last: Value, stride: Value) -> bool:
-    """Whether a loop with these bounds is known to have one iteration."""
+def _known_runs(first: Value, last: Value, stride: Value) -> int | None:
+    """How many iterations a loop with these bounds has, if that is known."""
     begin, end, step = (bound.constant for bound in (first, last, stride))
-    return begin is not None and end is not None and step is not None and begin < end <= begin + step
+    if begin is None or end is None or step is None:
+        return None
+    return max(0, -int((begin - end) // step))
 
 
 class Control(Memory):
@@ -65,7 +67,7 @@ class Control(Memory):
         """
         first, last = self._pair(self._as_index(begin), self._as_index(end))
         stride = self._value(step, first.type)
-        if _runs_just_once(first, last, stride):
+        if _known_runs(first, last, stride) == 1:
             body = Loop(first, list(carry))
             yield body
             if self._terminated:
@@ -83,6 +85,7 @@ class Control(Memory):
         # Hoisted code must go in front of the branch just written.
         preheader, ending = self._scope.lines, self._scope.lines.pop()
         scope = self._open_scope(loop=True)
+        scope.runs = _known_runs(first, last, stride)
         self._start_block(head)
         phis = scope.lines = self._new_chunk()
         scope.lines = self._new_chunk()

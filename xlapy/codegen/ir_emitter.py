@@ -10,6 +10,7 @@ An operation never leaves the arm of a branch, because the arm may be there to a
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -335,10 +336,12 @@ class Emitter:
         scopes, depth = self._scopes, scope.depth
         return depth < len(scopes) and scopes[depth] is scope
 
-    def is_repeated(self, value: Value, other: Value) -> bool:
-        """Whether a value stays the same in some loop in which another one changes: what is made of it alone is made
-        in front of that loop."""
-        return max(self._scope.barrier, value.scope.depth) < other.scope.depth
+    def runs_of_loops(self, value: Value, other: Value) -> float:
+        """How often something runs with another value for each time that something runs in front of all loops that do
+        not change the first one: infinity for often, or nobody knows."""
+        outside = max(self._scope.barrier, value.scope.depth)
+        known = [scope.runs for scope in self._scopes[outside + 1 : other.scope.depth + 1]]
+        return math.prod(math.inf if runs is None else runs for runs in known)
 
     def stays_here(self, *operands: Value) -> bool:
         """Whether what is made of these operands is written here, and not in front of a loop."""

@@ -100,16 +100,18 @@ class Scope:
     """A stretch of structured code: a function body, a loop body or one arm of a branch.
 
     `lines` is where the next instruction of this scope goes. While a nested loop is open, that is the loop's preheader.
-    `multiples` are the index of a counted loop, by 1, and multiples of it that grow with it.
+    `multiples` are the index of a counted loop, by 1, and multiples of it that grow with it; `runs` is how often its
+    body runs, if that is known.
     """
 
-    __slots__ = ("barrier", "depth", "lines", "multiples", "shared")
+    __slots__ = ("barrier", "depth", "lines", "multiples", "runs", "shared")
 
     def __init__(self, depth: int, barrier: int, lines: list[str]) -> None:
         self.depth = depth
         self.barrier = barrier
         self.lines = lines
         self.multiples: dict[int, Value] = {}
+        self.runs: int | None = None
         self.shared: dict[str, Value] = {}
 
 

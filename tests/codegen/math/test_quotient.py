@@ -150,6 +150,15 @@ def test_rows_have_divisors_of_their_own(type: str, dtype: type, bits: type) -> 
         assert_same_bits(executable(text)(x, c), x / c[:, None], bits)
 
 
+@pytest.mark.parametrize(("row", "is_multiplied"), [(64, False), (2048, True)])
+def test_short_rows_are_divided(row: int, is_multiplied: bool) -> None:
+    """It takes longer to make an inverse than to divide a few vectors."""
+    text = f"""ENTRY e {{ x = f32[40,{row}] parameter(0)  c = f32[40] parameter(1)
+        b = f32[40,{row}] broadcast(c), dimensions={{0}}
+        ROOT q = f32[40,{row}] divide(x, b) }}"""
+    assert ("fcmp uno" in executable(text).llvm_ir()) == (is_multiplied and host_target().divides_slowly)
+
+
 def test_quotients_beside_functions_are_divided() -> None:
     """What is done beside takes as long."""
     text = f"""ENTRY e {{ x = f32[{SIZE}] parameter(0)  y = f32[{SIZE}] exponential(x)

@@ -78,7 +78,7 @@ def quotient(k: KernelBuilder, x: Value, divisor: Value, work: int, *, has_root:
     """x / divisor, correctly rounded, in another way where that takes less time than a division; beside so much work
     for each element. If it `has_root`, that is found by estimates, which goes on while numbers are divided."""
     is_slow = k.module.divides_slowly and _is_slow(k, x, divisor)
-    if is_slow and k.is_repeated(divisor, x) and work <= _ROOM[x.type.kind]:
+    if is_slow and _is_repeated(k, divisor, x) and work <= _ROOM[x.type.kind]:
         return _by_inverse(k, x, divisor)
     if is_slow and k.has_estimates and not has_root and work <= _ROOM_FOR_ESTIMATES[x.type.kind]:
         return _by_estimate(k, x, divisor)
@@ -97,6 +97,13 @@ def _is_slow(k: KernelBuilder, *operands: Value) -> bool:
     type = operands[0].type
     is_wide = type.lanes > 1 and type.lanes * type.bits % _WIDE_BITS == 0
     return is_wide and not k.is_quick and k.stays_here(*operands)
+
+
+def _is_repeated(k: KernelBuilder, divisor: Value, x: Value) -> bool:
+    """Whether a divisor stays the same for long enough for its inverse to pay."""
+    runs = k.runs_of_loops(divisor, x)
+    vectors = runs * (x.type.lanes * x.type.bits // _WIDE_BITS)
+    return runs >= _LEAST_RUNS and vectors >= _LEAST_VECTORS[x.type.kind]
 
 
 def _by_inverse(k: KernelBuilder, x: Value, divisor: Value) -> Value:
@@ -186,6 +193,9 @@ _SURE = {"f32": Limits(2.0**-80, 2.0**100, 2.0**-21), "f64": Limits(2.0**-900, 2
 _ROOM = {"f32": 8, "f64": 24}
 """Operations with which divisions take as long as multiplications by inverses. On late Intel servers the quotients of
 exponentials and their sums take a ninth less with divisions in f32, and a twentieth more in f64."""
+
+_LEAST_RUNS, _LEAST_VECTORS = 3, {"f32": 12, "f64": 4}
+"""Of a loop, and of 64 bytes, by which an inverse is multiplied in less time than it takes to make it and to divide."""
 
 _ROOM_FOR_ESTIMATES = {"f32": 0, "f64": 8}
 """The same for quotients that begin with estimates; in f32 these take as long as divisions alone."""
