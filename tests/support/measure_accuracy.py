@@ -57,6 +57,9 @@ Functions marked * have zeros that are not exact numbers. Close to those their e
 - `floor`, `ceil`, `round_nearest_afz`, `round_nearest_even`, `sign`, `next_after` and `remainder` are exact.
 - `erf`, `erfc`, `exp`, `log`, `logistic` and `tanh` of bf16 take shorter polynomials; these and the other elementary
   functions of bf16 are within 0.51 ulp. Those of other narrow types are the f32 ones, rounded.
+- `rsqrt`, and quotients within `erfc`, `log` and `tanh` of f64 and `tanh` of bf16, begin with what an instruction of
+  AVX-512 estimates: `rsqrt` is within 1.05 ulp there (f64: 1 ulp). Last bits may differ where estimates do, between
+  processors of two makers. Quotients and roots that programs ask for are correctly rounded everywhere.
 - `log1p` of an f32 from 0 to 1 is a polynomial: within 1.5 ulp, without fma 1.8. Where a kernel computes that argument
   too, as e to the power of -|x| or by a logistic function, nothing else is computed; the bits are the same.
 - Complex functions: errors relative to the absolute value of the result, in units of half an ulp of 1: at most 12, for
