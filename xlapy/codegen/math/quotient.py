@@ -80,16 +80,15 @@ def quotient(k: KernelBuilder, x: Value, divisor: Value, work: int, *, has_root:
     is_slow = k.module.divides_slowly and _is_slow(k, x, divisor)
     if is_slow and _is_repeated(k, divisor, x) and work <= _ROOM[x.type.kind]:
         return _by_inverse(k, x, divisor)
-    if is_slow and k.has_estimates and not has_root and work <= _ROOM_FOR_ESTIMATES[x.type.kind]:
-        return _by_estimate(k, x, divisor)
-    return k.div(x, divisor)
+    is_estimated = k.has_estimates and x.type.kind == "f64" and not has_root and work <= _ROOM_FOR_ESTIMATES
+    return _by_estimate(k, x, divisor) if is_slow and is_estimated else k.div(x, divisor)
 
 
 def root(k: KernelBuilder, x: Value, work: int, *, is_divided: bool) -> Value:
     """sqrt(x), correctly rounded, in the same way. The root of an f32 takes as long by itself, but if something
     `is_divided` beside, that is done at the same time, and not after the root."""
-    room = _ROOM_FOR_ESTIMATES["f64" if is_divided else x.type.kind]
-    return _root_by_estimate(k, x) if k.has_estimates and _is_slow(k, x) and work <= room else k.sqrt(x)
+    is_estimated = k.has_estimates and (is_divided or x.type.kind == "f64") and work <= _ROOM_FOR_ESTIMATES
+    return _root_by_estimate(k, x) if is_estimated and _is_slow(k, x) else k.sqrt(x)
 
 
 def _is_slow(k: KernelBuilder, *operands: Value) -> bool:
@@ -197,8 +196,8 @@ exponentials and their sums take a ninth less with divisions in f32, and a twent
 _LEAST_RUNS, _LEAST_VECTORS = 3, {"f32": 12, "f64": 4}
 """Of a loop, and of 64 bytes, by which an inverse is multiplied in less time than it takes to make it and to divide."""
 
-_ROOM_FOR_ESTIMATES = {"f32": 0, "f64": 8}
-"""The same for quotients that begin with estimates; in f32 these take as long as divisions alone."""
+_ROOM_FOR_ESTIMATES = 8
+"""The same for quotients and roots of f64 that begin with estimates; those of f32 take as long as by instructions."""
 
 
 def near_inverse(k: KernelBuilder, divisor: Value) -> Value:
