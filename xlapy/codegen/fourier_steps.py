@@ -122,6 +122,12 @@ def is_direct(length: int, lanes: int) -> bool:
     return length >= 2 * lanes and (radices is None or fill_vectors(radices, length, lanes))
 
 
+def begins_with_stage(length: int, lanes: int) -> bool:
+    """Whether the first step of a transform is a stage, and does not only change from pairs to planes."""
+    radices = radices_of(length, lanes)
+    return radices is None or radices[0] > 1
+
+
 def rows_in_work(length: int) -> int:
     """Elements that a transform works on: more than its length if that has a large prime factor."""
     return length if radices_of(length, 1) is not None else smooth_length(2 * length - 1)
@@ -347,6 +353,7 @@ class Composer:
             used = block.lanes // run * run
             count = -(-stage.count * run // used)
             numbers |= {"inner": run, "source_step": used, "target_step": radix * used, "count": count}
+            numbers |= {"butterflies": stage.count * run}
             repeated = np.repeat(roots, run, axis=1)
             begin = self._vectors(repeated, range(0, repeated.shape[1], used))
             self._step(kind, source, target, **numbers | {"roots": begin})

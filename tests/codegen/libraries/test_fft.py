@@ -39,7 +39,7 @@ TRANSFORMS: dict[FftType, Callable[..., Any]] = {
 }
 WORST_ERROR = 6  # units of the last place of the largest element
 TARGETS = {"host": host_target(), **lesser_targets()}
-ROOM = 1 << 21
+ROOM = 3 << 20
 
 
 @functools.cache
@@ -113,16 +113,21 @@ LENGTHS = (
     96,
     97,
     100,
+    114,
     121,
     127,
     128,
+    153,
     169,
     240,
     256,
     257,
+    289,
     300,
     343,
+    361,
     392,
+    437,
     512,
     1000,
 )

@@ -45,6 +45,7 @@ STEP_NUMBERS = (
     "target_plane",
     "count",  # of the outer loop
     "inner",  # of the inner one; 0 for as many as the unit has columns
+    "butterflies",  # of a stage whose vectors hold whole runs: the last vector may have fewer than the others
     "source_step",  # from iteration to iteration of the outer loop
     "source_distance",  # from input to input of a butterfly; else what the step says
     "target_step",
@@ -72,7 +73,7 @@ OPERAND, RESULT, SCRATCH = range(3)
 END_RADICES = (1, 2, 3, 4, 5, 7, 8)
 """Of the first and of the last stage. 1 only changes from pairs to planes, or back."""
 
-RADICES = (3, 4, 5, 7, 8, 11, 13)
+RADICES = (3, 4, 5, 7, 8, 11, 13, 17, 19, 23)
 """Of the stages between: a 2 is always the first or the last."""
 
 PAIRED_RADICES = (4, 8)

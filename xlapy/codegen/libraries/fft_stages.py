@@ -102,17 +102,20 @@ def emit_first_row(e: StepEmitter, radix: int) -> None:
 
 
 def emit_short(e: StepEmitter, radix: int) -> None:
-    """A vector holds whole runs, `source_step` numbers in all; each of them is stored by itself, with a mask."""
+    """A vector holds whole runs, `source_step` numbers in all; each of them is stored by itself, with a mask. Other
+    lanes are zero: what lies behind the numbers of a row may be subnormal, which takes long."""
     k, read, plane = e.k, _plane_reader(e, radix), e["target_plane"]
-    run = e["inner"]
+    run, step = e["inner"], e["source_step"]
     lanes = k.lane_numbers(I32.with_lanes(e.lanes))
     with k.loop(0, e["count"]) as vectors:
         first = e.moved(e.roots, k.mul(vectors.index, 2 * (radix - 1) * e.lanes))
         roots = [e.load_roots(first, number) for number in range(radix - 1)]
-        source = e.moved(e.source, k.mul(vectors.index, e["source_step"]))
+        begin = k.mul(vectors.index, step)
+        used = k.smin(k.sub(e["butterflies"], begin), step)
         target = e.moved(e.target, k.mul(vectors.index, e["target_step"]))
-        results = _turned(e, read(source), roots)
-        with k.loop(0, e["source_step"], run) as runs:
+        in_use = k.compare("lt", lanes, k.trunc(used, I32), signed=False)
+        results = _turned(e, read(e.moved(e.source, begin), in_use), roots)
+        with k.loop(0, used, run) as runs:
             mask = k.compare("lt", k.sub(lanes, k.trunc(runs.index, I32)), k.trunc(run, I32), signed=False)
             place = e.moved(target, k.mul(runs.index, radix - 1))
             for value in results:
@@ -161,13 +164,13 @@ def _pair_reader(e: StepEmitter, radix: int) -> Reader:
     return read
 
 
-def _plane_reader(e: StepEmitter, radix: int) -> Reader:
+def _plane_reader(e: StepEmitter, radix: int) -> Callable[..., list[Pair]]:
     plane, distance = e["source_plane"], e["source_distance"]
 
-    def read(place: Value) -> list[Pair]:
+    def read(place: Value, in_use: Value | None = None) -> list[Pair]:
         values = []
         for _ in range(radix):
-            values.append(e.load_planes(place, plane))
+            values.append(e.load_planes(place, plane, in_use))
             place = e.moved(place, distance)
         return values
 

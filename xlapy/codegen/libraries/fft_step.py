@@ -78,8 +78,13 @@ class StepEmitter:
 
     # -- vectors of complex numbers ------------------------------------------------------------------------------------
 
-    def load_planes(self, place: Value, plane: Value) -> Pair:
-        return Pair(self.k.load(place, self.vector), self.k.load(self.moved(place, plane), self.vector))
+    def load_planes(self, place: Value, plane: Value, in_use: Value | None = None) -> Pair:
+        """A vector, of which all lanes that are not `in_use` are zero, if that is given."""
+
+        def load(part: Value) -> Value:
+            return self.k.load(part, self.vector) if in_use is None else self.k.masked_load(part, self.vector, in_use)
+
+        return Pair(load(place), load(self.moved(place, plane)))
 
     def store_planes(self, place: Value, plane: Value, value: Pair) -> None:
         self.k.store(place, value.re)
