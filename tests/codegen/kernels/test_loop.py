@@ -30,9 +30,20 @@ def chain(x: XlaOp, y: XlaOp) -> XlaOp:
     return x
 
 
-@pytest.mark.parametrize(("size", "has_rest"), [(256, False), (250, True), (1 << 16, False), ((1 << 18) + 1, True)])
+@pytest.mark.parametrize(
+    ("size", "has_rest"),
+    [
+        (256, False),
+        (250, False),
+        (257, True),
+        (1 << 16, False),
+        ((1 << 18) + 1, True),
+        ((1 << 18) + 5, True),
+    ],
+)
 def test_nothing_is_left_over_where_vectors_fill_every_task(size: int, has_rest: bool) -> None:
-    """Only a kernel that works in place has code for single elements, and only if its size wants it."""
+    """Only a kernel that works in place has code for single elements, and only if its size wants it: if one is left
+    over, or a last task may have fewer than a vector."""
     random = np.random.default_rng(0)
     executable = check_native(chain, *(random.normal(size=size).astype(np.float32) for _ in range(2)))
     assert executable.compile_stats().kernels > 1
@@ -135,3 +146,33 @@ def test_rows_that_are_updated_in_place_end_in_whole_vectors(columns: int) -> No
     compiled = xlapy.compile(text)
     np.testing.assert_array_equal(compiled(x, y), xlapy.evaluate(text, x, y))
     assert "load float" not in compiled.llvm_ir()
+
+
+@pytest.mark.parametrize("shape", ["15", "60", "95", "131077", "524293", "6,33", "6,95", "5,128", "700,95"])
+def test_what_a_loop_overwrites_ends_in_whole_vectors(shape: str) -> None:
+    """The last vector is made before anything is overwritten, and a task that is shorter than one takes its elements
+    one by one; whatever the number of threads."""
+    rows = shape.split(",")
+    source = ",".join([*rows[:-1], str(int(rows[-1]) + 1)])
+    slices = [",".join([*(f"[0:{rows[0]}]" for _ in rows[:-1]), f"[{n}:{int(rows[-1]) + n}]"]) for n in (0, 1)]
+    state = f"(s32[], f32[{source}], f32[{shape}], f32[{shape}])"
+    text = f"""condition {{ s = {state} parameter(0) i = s32[] get-tuple-element(s), index=0
+        n = s32[] constant(3) ROOT c = pred[] compare(i, n), direction=LT }}
+      body {{ s = {state} parameter(0) i = s32[] get-tuple-element(s), index=0 one = s32[] constant(1)
+        x = f32[{source}] get-tuple-element(s), index=1 y = f32[{shape}] get-tuple-element(s), index=2
+        v = f32[{shape}] get-tuple-element(s), index=3 j = s32[] add(i, one)
+        a = f32[{shape}] slice(x), slice={{{slices[0]}}} b = f32[{shape}] slice(x), slice={{{slices[1]}}}
+        d = f32[{shape}] subtract(a, b) z = f32[{shape}] add(y, d) n = f32[{shape}] negate(v)
+        w = f32[{shape}] subtract(n, z)
+        ROOT t = {state} tuple(j, x, z, w) }}
+      ENTRY e {{ x = f32[{source}] parameter(0) y = f32[{shape}] parameter(1) v = f32[{shape}] parameter(2)
+        i = s32[] constant(0) t = {state} tuple(i, x, y, v)
+        ROOT w = {state} while(t), condition=condition, body=body }}"""
+    random = np.random.default_rng(4)
+    dims = [tuple(map(int, each.split(","))) for each in (source, shape, shape)]
+    arguments = [random.integers(-99, 99, each).astype(np.float32) for each in dims]
+    expected = xlapy.evaluate(text, *arguments)
+    for threads in (1, 2, 3, 8):
+        found = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(*arguments)
+        for mine, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, other)

@@ -7,7 +7,7 @@ numbers. Otherwise rows are the outer loop and the last dimension of the result 
 
 Short rows are first made longer, if that can be (`merged_dims`); many that stay short are walked plane by plane.
 The last vector of a row (or of the range) overlaps the one before it, instead of a second loop for the rest; where the
-result overwrites an operand that would compute elements twice, so there the rest runs one element at a time.
+result overwrites an operand, it is computed before anything is overwritten, and stored behind everything else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import FETCHED_AHEAD, MOST_STRIDE, MOST_TURNED, Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -45,8 +45,8 @@ from xlapy.codegen.kernels.row_order import (
     rows_of_operand,
 )
 from xlapy.codegen.kernels.strip import LEAST_VECTORS, PastCaches, strip
-from xlapy.codegen.kernels.tasks import units_per_task
-from xlapy.codegen.registers import memory_type, register_type
+from xlapy.codegen.kernels.tasks import TASK_BYTES, units_per_task
+from xlapy.codegen.registers import Element, memory_type, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Instruction
@@ -394,7 +394,7 @@ def _by_numbers(
     if not plan.asks_ahead:
         arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
     rest = _rest_of_addresses(k, plan, outputs) if plan.streaming and not in_place else None
-    step = _storing(plan, Fetching(plan.roots, plan.shape, arrays, plan.walk).arrays, outputs)
+    step = _Storing(plan, Fetching(plan.roots, plan.shape, arrays, plan.walk).arrays, outputs)
 
     def linear(ix: Indexing, position: Value) -> None:
         placement = None if rest is None else Placement(_is_misplaced(k, plan, position, rest))
@@ -406,6 +406,9 @@ def _by_numbers(
             _part_of_line(k, plan, part, begin, end, step, rest)
         return
     inside = _inside_of_line(plan, arrays) if not in_place else None
+    if in_place and _leaves_rest(plan, plan.units):
+        _by_numbers_in_place(k, plan, step, begin, end)
+        return
     if inside is None:
         strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
         return
@@ -458,20 +461,58 @@ def _inside_of_line(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> rang
     return range(start, stop) if stop > start else None
 
 
-def _storing(
-    plan: LoopPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
-) -> Callable[[Indexing, Index, Placement | None], None]:
+@dataclass(frozen=True, slots=True)
+class _Storing:
     """Computes the elements at an index, and stores them: past the caches if they lie so that this may be."""
 
-    def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
-        values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
-        if plan.joins:
-            store_columns(ix, replace(outputs[0], placement=placement), plan.shape, index, values)
+    plan: LoopPlan
+    arrays: Mapping[Instruction, Array]
+    outputs: Sequence[Array]
+
+    def __call__(self, ix: Indexing, index: Index, placement: Placement | None) -> None:
+        self.store(ix, index, self.made(ix, index), placement)
+
+    def made(self, ix: Indexing, index: Index) -> Sequence[Element]:
+        return ElementGraph(ix, self.arrays).values([(root, index) for root in self.plan.roots])
+
+    def store(self, ix: Indexing, index: Index, values: Sequence[Element], placement: Placement | None) -> None:
+        if self.plan.joins:
+            store_columns(ix, replace(self.outputs[0], placement=placement), self.plan.shape, index, values)
             return
-        for output, value in zip(outputs, values, strict=True):
+        for output, value in zip(self.outputs, values, strict=True):
             replace(output, placement=placement).store(ix, index, value)
 
-    return step
+
+def _leaves_rest(plan: LoopPlan, size: int) -> bool:
+    """Whether what overwrites an operand has something left over behind the whole vectors of so many elements, which is
+    more than one."""
+    return plan.lanes > 1 and size > plan.lanes and size % plan.lanes > 1 and not plan.joins
+
+
+def _by_numbers_in_place(k: KernelBuilder, plan: LoopPlan, step: _Storing, begin: Value, end: Value) -> None:
+    """The loop over the numbers of elements that overwrites an operand, with a rest. A task of fewer elements than a
+    vector has, the last one of several, takes them one by one."""
+    vector, scalar, lanes = Indexing(k, plan.lanes), Indexing(k, 1), plan.lanes
+
+    def index(ix: Indexing, position: Value) -> Index:
+        return Index(plan.shape.dims, None, ix.along_lanes(position))
+
+    last = index(vector, k.smax(k.sub(end, lanes), 0))
+    values, length = step.made(vector, last), k.sub(end, begin)
+    with k.loop(begin, k.add(begin, k.and_(length, -lanes)), lanes) as loop:
+        step(vector, index(vector, loop.index), None)
+
+    def store_last() -> None:
+        step.store(vector, last, values, None)
+
+    def one_by_one() -> None:
+        with k.loop(begin, end) as loop:
+            step(scalar, index(scalar, loop.index), None)
+
+    if plan.units * plan.bytes_per_unit <= TASK_BYTES:
+        store_last()  # such a kernel is one piece
+    else:
+        k.if_else(k.compare("le", lanes, length), store_last, one_by_one)
 
 
 def _by_rows(
@@ -499,7 +540,7 @@ def _by_rows(
         arrays = {**arrays, **{row: _by_lines(k, arrays[row]) for row in plan.repeated}}
     is_long = len(between(plan.roots, arrays.__contains__)) >= LONG_STEP
     fetching = Fetching(plan.roots, shape, arrays, walk)
-    storing = _storing(plan, fetching.arrays, outputs)
+    storing = _Storing(plan, fetching.arrays, outputs)
     past_caches, placement_of_all = None, None
     if streams:
         if len(outputs) > 1 and inner_dim(shape) in in_parts:
@@ -527,28 +568,40 @@ def _by_rows(
             return
         places = walk.outer_positions(k, shape, row) if outer is None else outer
 
-        def whole(step: RowStep) -> None:
-            emit_part(
-                k,
-                shape,
-                row,
-                places,
-                range(inner_size(shape)),
-                plan.lanes,
-                step,
-                overlapping=not in_place,
-                past_caches=past_caches,
-                backwards=inner_dim(shape) in walk.backwards,
-            )
+        def whole(storing: _Storing) -> None:
+            def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
+                storing(ix, index, placement or placement_of_all)
+
+            def emit(part: range, *, overlapping: bool) -> None:
+                emit_part(
+                    k,
+                    shape,
+                    row,
+                    places,
+                    part,
+                    plan.lanes,
+                    step,
+                    overlapping=overlapping,
+                    past_caches=past_caches,
+                    backwards=inner_dim(shape) in walk.backwards,
+                )
+
+            size = inner_size(shape)
+            if not (in_place and _leaves_rest(plan, size)):
+                emit(range(size), overlapping=not in_place)
+                return
+            vector = Indexing(k, plan.lanes)
+            end_of_row = place_in_row(shape, places, vector.along_lanes(k.const(I64, size - plan.lanes)))
+            last = storing.made(vector, end_of_row)
+            emit(range(size - size % plan.lanes), overlapping=False)
+            storing.store(vector, end_of_row, last, None)
 
         if choice is None:
-            whole(step)
+            whole(storing)
             return
 
         def one_side(number: int) -> None:
-            chosen = replace(plan, roots=sides_of(plan.roots, number))
-            stores = _storing(chosen, fetching.arrays, outputs)
-            whole(lambda ix, index, placement: stores(ix, index, placement or placement_of_all))
+            whole(_Storing(replace(plan, roots=sides_of(plan.roots, number)), fetching.arrays, outputs))
 
         ix = Indexing(k, 1)
         place = place_in_row(shape, places, ix.along_lanes(k.const(I64, 0)))
