@@ -375,11 +375,11 @@ PROGRAMS = {
     "folds": Program(
         lambda x: (
             *(x.T.sum(0), x[:, None].sum((1, 2)), x[:0].sum(0), jnp.broadcast_to(x, (7, 6, 5)).max(0)),
-            *(x.max(0).max(), x.sum(0).sum(0), x.reshape(2, 3, 5).sum((0, 1))),
+            *(x.max(0).max(), x.sum(0).sum(0), x.reshape(2, 3, 5).sum((0, 1)), jnp.vdot(x, jnp.sin(x))),
         ),
         (X,),
         "reduce-of-transpose reduce-of-expanded reduce-empty reduce-of-repeated reduce-of-reduce sum-of-sums "
-        "reduce-of-reshape",
+        "reduce-of-reshape reduce-of-elementwise-of-reshapes",
     ),
     "products": Program(
         lambda x, v, n: (

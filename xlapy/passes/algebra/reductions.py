@@ -17,6 +17,7 @@ from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral
 from xlapy.passes.algebra.groups import common_groups, split_by
+from xlapy.passes.algebra.shapes import MOST_AROUND, before_reshape, undone
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
@@ -177,12 +178,44 @@ def reduce_of_reshape(root: Instruction, x: Instruction, y: Instruction, d: Dims
     """reduce(reshape(x)) -> reshape(reduce(x)), where what is folded was whole dimensions of x"""
     if sole_operation(root.called[0]) is None:
         return None
-    groups = common_groups(root.operands[0].shape, x.shape)
-    parts = split_by(groups, d) if groups is not None else None
+    dims = _dims_before(root, x, d)
+    return new.reshaped(new.like(root, [x, y], dimensions=dims), root.shape.dims) if dims else None
+
+
+@LAWS.law(P.reduce(x, y, dimensions=d), exactness=Exactness.FREE)
+def reduce_of_elementwise_of_reshapes(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
+    """reduce(f(reshape(x), reshape(z))) -> reshape(reduce(f(x, z))), where what is folded was whole dimensions of x
+
+    Products of arrays that are flattened before are such: their kernel would compute the places of a stencil anew for
+    each element."""
+    source = _reshaped_in(x)
+    if source is None or sole_operation(root.called[0]) is None:
+        return None
+    dims = _dims_before(root, source, d)
+    if dims is None or pairs_of_wide(source.shape.dims, x.shape.dims) is not None:
+        return None
+    value = undone(x, source.shape.dims, before_reshape)
+    return new.reshaped(new.like(root, [value, y], dimensions=dims), root.shape.dims) if value is not None else None
+
+
+def _reshaped_in(value: Instruction, most: int = MOST_AROUND) -> Instruction | None:
+    """What is reshaped in front of an element-wise instruction, or of others in front of that, if there is any."""
+    if not most or Trait.ELEMENTWISE not in value.spec.traits or value.sole_user is None:
+        return None
+    for operand in value.operands:
+        found = operand.operands[0] if operand.opcode == "reshape" else _reshaped_in(operand, most - 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _dims_before(reduce: Instruction, x: Instruction, folded: Dims) -> Dims | None:
+    """The dimensions that x had where these are folded of its reshape, if they are whole ones."""
+    groups = common_groups(reduce.operands[0].shape, x.shape)
+    parts = split_by(groups, folded) if groups is not None else None
     if not parts or not parts[0]:
         return None
-    dims = tuple(sorted(dim for group in parts[0] for dim in group.after))
-    return new.reshaped(new.like(root, [x, y], dimensions=dims), root.shape.dims)
+    return tuple(sorted(dim for group in parts[0] for dim in group.after))
 
 
 @LAWS.law(P.reduce(P.broadcast(x, dimensions=p), y, dimensions=d))

@@ -279,11 +279,12 @@ def size_of_static_dimension(root: Instruction, x: Instruction, d: int) -> Value
 @LAWS.law(P.reshape(y))
 def reshape_around_elementwise(root: Instruction, y: Instruction) -> Value | None:
     """reshape(f(reshape(x), number)) -> f(x, number), where x has the dimensions of the result; also of several f"""
+    return undone(y, root.shape.dims, before_reshape)
 
-    def before(operand: Instruction) -> Value | None:
-        return operand.operands[0] if operand.opcode == "reshape" else None
 
-    return undone(y, root.shape.dims, before)
+def before_reshape(value: Instruction) -> Value | None:
+    """What a reshape is one of."""
+    return value.operands[0] if value.opcode == "reshape" else None
 
 
 @LAWS.law(P.transpose(y, permutation=p))

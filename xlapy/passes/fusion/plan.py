@@ -106,11 +106,11 @@ class Group:
 
     def reads_at_other_places(self, update: Instruction) -> int:
         """How many arrays `update`, if it is made here, needs of what the kernel writes to, as a step of a stencil
-        does: each would have to be stored first."""
+        does: each would have to be stored first. What is a result is stored in any case, and read from memory."""
         members, pending, reading = {update}, [update], []
         while pending and len(members) <= MOST_FOLLOWED:
             instruction = pending.pop()
-            if not is_element_op(instruction):
+            if not is_element_op(instruction) or _is_result(instruction):
                 continue
             if any(map(self.overwrites, instruction.operands)):
                 reading.append(instruction)
@@ -550,6 +550,11 @@ def elements_folded(fold: Instruction) -> int:
     window: Window = fold.attributes["window"]
     places = math.prod(part.size for part in window.dimensions)
     return places * fold.shape.leaves()[0].size
+
+
+def _is_result(instruction: Instruction) -> bool:
+    """The program returns it, or a loop hands it on to its next step."""
+    return instruction.is_root or any(user.is_root and user.opcode == "tuple" for user in instruction.users)
 
 
 def _shared_along_row(user: Instruction, producer: Instruction) -> int:
