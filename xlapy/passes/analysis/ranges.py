@@ -193,14 +193,21 @@ def _or(instruction: Instruction, known: Ranges) -> Range | None:
 
 @RULES.register("maximum")
 def _maximum(instruction: Instruction, known: Ranges) -> Range | None:
-    one, other = (known.get(operand) for operand in instruction.operands)
-    return (max(one[0], other[0]), max(one[1], other[1])) if one and other else None
+    return _bound_by(instruction, known, max)
 
 
 @RULES.register("minimum")
 def _minimum(instruction: Instruction, known: Ranges) -> Range | None:
-    one, other = (known.get(operand) for operand in instruction.operands)
-    return (min(one[0], other[0]), min(one[1], other[1])) if one and other else None
+    return _bound_by(instruction, known, min)
+
+
+def _bound_by(instruction: Instruction, known: Ranges, outer: Callable[[int, int], int]) -> Range | None:
+    """An operand that is not known may be any number of the type: the other one is a bound."""
+    ranges = [known.get(operand) for operand in instruction.operands]
+    if not instruction.shape.type.is_integer or ranges == [None, None]:
+        return None
+    one, other = (found or instruction.shape.type.integer_range for found in ranges)
+    return outer(one[0], other[0]), outer(one[1], other[1])
 
 
 @RULES.register("clamp")
@@ -236,13 +243,25 @@ def _iota(instruction: Instruction, known: Ranges) -> Range | None:
     return (0, size - 1) if size else None
 
 
+@RULES.register("gather", "sort")
+def _from_elsewhere(instruction: Instruction, known: Ranges) -> Range | None:
+    """Elements of the first operand, in another order or only some."""
+    return known.get(instruction.operands[0])
+
+
 @RULES.register("get-tuple-element")
 def _part(instruction: Instruction, known: Ranges) -> Range | None:
-    """Pivots and permutations are numbers of rows."""
-    (source,) = instruction.operands
-    if source.opcode != "lu":
+    """Pivots and permutations are numbers of rows, places of largest elements those along a row; what is sorted is what
+    it was before."""
+    (source,), index = instruction.operands, instruction.attributes["index"]
+    if source.opcode == "sort":
+        return known.get(source.operands[index])
+    if source.opcode == "lu":
+        rows = source.shape.parts[2].dims[-1]
+    elif source.opcode == "topk":
+        rows = source.operands[0].shape.dims[-1]
+    else:
         return None
-    rows = source.shape.parts[2].dims[-1]
     return (0, rows - 1) if rows else None
 
 
