@@ -142,6 +142,17 @@ def test_windows_that_straddle_the_edge() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [7, 31, 33, 60, 64, 100])
+def test_rows_that_are_added_end_in_whole_vectors(size: int) -> None:
+    """The last vector is made before the one that it begins in is stored, also where rows are hit again and again."""
+    indices = RANDOM.integers(-1, 6, (40, 1)).astype(np.int32)
+
+    def add(x: XlaOp, indices: XlaOp, rows: XlaOp) -> XlaOp:
+        return ops.Scatter(x, indices, rows, ops.Add, INTO_ROWS)
+
+    check_native(add, normal(5, size), indices, normal(40, size))
+
+
 def test_several_arrays_are_scattered_together() -> None:
     def region(x: Any, n: Any, y: Any, m: Any) -> tuple[Any, Any]:
         larger = y > x

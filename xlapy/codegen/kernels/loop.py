@@ -406,7 +406,7 @@ def _by_numbers(
             _part_of_line(k, plan, part, begin, end, step, rest)
         return
     inside = _inside_of_line(plan, arrays) if not in_place else None
-    if in_place and _leaves_rest(plan, plan.units):
+    if in_place and not plan.joins and leaves_rest(plan.units, plan.lanes):
         _by_numbers_in_place(k, plan, step, begin, end)
         return
     if inside is None:
@@ -483,10 +483,10 @@ class _Storing:
             replace(output, placement=placement).store(ix, index, value)
 
 
-def _leaves_rest(plan: LoopPlan, size: int) -> bool:
-    """Whether what overwrites an operand has something left over behind the whole vectors of so many elements, which is
-    more than one."""
-    return plan.lanes > 1 and size > plan.lanes and size % plan.lanes > 1 and not plan.joins
+def leaves_rest(size: int, lanes: int) -> bool:
+    """Whether something is left over behind the whole vectors of what is overwritten, and more than one element: then
+    the last vector, which begins inside of the one before it, is better made first, and stored behind all others."""
+    return size > lanes > 1 and size % lanes > 1
 
 
 def _by_numbers_in_place(k: KernelBuilder, plan: LoopPlan, step: _Storing, begin: Value, end: Value) -> None:
@@ -587,7 +587,7 @@ def _by_rows(
                 )
 
             size = inner_size(shape)
-            if not (in_place and _leaves_rest(plan, size)):
+            if not in_place or plan.joins or not leaves_rest(size, plan.lanes):
                 emit(range(size), overlapping=not in_place)
                 return
             vector = Indexing(k, plan.lanes)

@@ -8,11 +8,12 @@ is the vector one; windows are cut to what lies inside before they are walked, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import leaves_rest
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import register_type
@@ -137,14 +138,25 @@ class _Scatter(Record):
             elif windows:
                 begin, end = ranges[-1]
 
-                def step(ix: Indexing, position: Value) -> None:
-                    self.combine(ix, starts, batch, [*map(Coordinate, positions), ix.along_lanes(position)])
+                def combined(ix: Indexing, position: Value) -> Callable[[], None]:
+                    return self.combined(ix, starts, batch, [*map(Coordinate, positions), ix.along_lanes(position)])
 
-                strip(k, begin, end, self.lanes, step, overlapping=False)
+                self.row(begin, end, combined)
             else:
-                self.combine(Indexing(k, 1), starts, batch, [])
+                self.combined(Indexing(k, 1), starts, batch, [])()
 
         level([])
+
+    def row(self, begin: Value, end: Value, combined: Callable[[Indexing, Value], Callable[[], None]]) -> None:
+        """A row of a window. If its length is known, it ends in a whole vector."""
+        k, lanes = self.k, self.lanes
+        length = k.sub(end, begin).constant
+        rest = int(length) % lanes if length is not None and leaves_rest(int(length), lanes) else 0
+        store_last = combined(Indexing(k, lanes), k.sub(end, lanes)) if rest else None
+        whole = k.sub(end, rest)
+        strip(k, begin, whole, lanes, lambda ix, position: combined(ix, position)(), overlapping=False)
+        if store_last is not None:
+            store_last()
 
     def _windowed(self, starts: Sequence[_Start]) -> list[_Start]:
         """The starts of the dimensions that windows span, in order."""
@@ -160,10 +172,10 @@ class _Scatter(Record):
         last = k.smin(k.sub(start.available, start.position), start.size)
         return first, k.smax(first, last)
 
-    def combine(
+    def combined(
         self, ix: Indexing, starts: Sequence[_Start], batch: Mapping[int, Coordinate], place: Sequence[Coordinate]
-    ) -> None:
-        """Combines the lanes at window position `place` of all updates into the results."""
+    ) -> Callable[[], None]:
+        """Combines the lanes at window position `place` of all updates with the results. Returns what stores them."""
         numbers = self.numbers
         source = {**batch, **dict(zip(numbers.update_window_dims, place, strict=True))}
         dropped = (*numbers.inserted_window_dims, *numbers.input_batching_dims)
@@ -177,8 +189,12 @@ class _Scatter(Record):
         present = [output.load(ix, written) for output in self.outputs]
         incoming = [update.load(ix, read) for update in self.updates]
         results = emit_region(self.k, self.region, [*present, *incoming])
-        for output, result in zip(self.outputs, results, strict=True):
-            output.store(ix, written, result)
+
+        def store() -> None:
+            for output, result in zip(self.outputs, results, strict=True):
+                output.store(ix, written, result)
+
+        return store
 
 
 def _as_position(k: KernelBuilder, index: Value, element_type: ElementType) -> Value:
