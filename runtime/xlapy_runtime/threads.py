@@ -56,7 +56,7 @@ class PoolState(ctypes.Structure):
     kernel ... chunks_per_claim: the job at large; written before the word, read by whoever has a claim.
     skip: not 0 once the rest of the job need not be done, because the caller was interrupted.
     looked: the clock when the main thread last looked for signals.
-    busy: 1 while a caller owns the pool.
+    busy: 1 while a caller owns the pool; floats: how that computes with them, and so all who work for it.
     generation: the number of wake-ups so far, which sleepers wait on; sleepers: how many may be asleep.
     stopping: 1 when workers should leave.
     wanted: how many workers were asked for; start: the function that asks for more.
@@ -82,7 +82,8 @@ class PoolState(ctypes.Structure):
         ("skip", ctypes.c_int64),
         ("looked", ctypes.c_int64),
         ("busy", ctypes.c_int32),
-        ("_3", ctypes.c_char * (_LINE - 4)),
+        ("floats", ctypes.c_int32),
+        ("_3", ctypes.c_char * (_LINE - 8)),
         ("generation", ctypes.c_int32),
         ("_4", ctypes.c_char * (_LINE - 4)),
         ("sleepers", ctypes.c_int32),

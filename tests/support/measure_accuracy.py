@@ -36,7 +36,8 @@ instruction. XLA is measured on the same arguments, but for those where argument
 flushes to zero; ∞ is a result that is infinite or NaN where the right one is not, or the other way round.
 
 Subnormal numbers are kept, angles of any size are reduced exactly, and signed zeros, infinities and NaNs follow
-IEEE 754. A lane of a vector and a scalar give the same bits.
+IEEE 754. A lane of a vector and a scalar give the same bits. With `CompileOptions(flush_subnormals=True)` subnormal
+results are zeros; no other result of these functions changes.
 
 Written by `python -m tests.support.measure_accuracy`.
 

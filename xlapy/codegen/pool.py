@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from xlapy.codegen.clock import clock, ticks
 from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_INTERRUPTED, CONTEXT_POLL, CONTEXT_POLLED
-from xlapy.codegen.futex import architecture, futex_wait, futex_wake, has_futex, pause
+from xlapy.codegen.float_environment import settings_of_thread, use_settings
+from xlapy.codegen.futex import futex_wait, futex_wake, has_futex, pause
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.native_fields import not_zero, word
@@ -214,6 +215,7 @@ class _PoolEmitter:
 
                 def work() -> list[Value]:
                     with k.if_(k.compare("eq", k.atomic_load(_field(k, "skip"), I64), 0)):
+                        use_settings(k, self._target, k.load(_field(k, "floats"), I32))
                         self._run_claim(k, k.and_(expected, _MAX_CLAIMS))
                         with k.if_(k.compare("ne", k.parameters["seat"], _NO_JOB)):
                             self._stop_if_interrupted(k)
@@ -245,7 +247,6 @@ class _PoolEmitter:
     def worker(self) -> None:
         """A worker's life. `spins` is how often it looks for a job before it sleeps."""
         with KernelBuilder(self._module, "pool_worker", [("spins", I64)], None) as k:
-            self._use_default_float_environment(k)
             stopping = _field(k, "stopping")
 
             def live(values: list[Value]) -> None:
@@ -279,15 +280,6 @@ class _PoolEmitter:
 
     def _job_waits(self, k: KernelBuilder) -> Value:
         return _claimable(k, k.atomic_load(_field(k, "word"), I64, "seq_cst"), k.const(I64, _NO_JOB))
-
-    def _use_default_float_environment(self, k: KernelBuilder) -> None:
-        """Rounding to nearest, subnormals kept, nothing trapped, whatever the starting thread had set."""
-        if architecture(self._target) == "x86_64":
-            setting = k.alloca(I32)
-            k.store(setting, k.const(I32, 0x1F80))
-            k.call("llvm.x86.sse.ldmxcsr", [setting])
-        elif architecture(self._target) == "aarch64":
-            k.call("llvm.aarch64.set.fpcr", [k.const(I64, 0)])
 
     def run_alone(self) -> None:
         """All chunks in order, in this thread, unless a signal handler raises."""
@@ -343,6 +335,7 @@ class _PoolEmitter:
             "chunks_per_claim": per_claim,
             "completed": k.const(I64, 0),
             "skip": k.zext(_is_interrupted(k), I64),
+            "floats": settings_of_thread(k, self._target),
         }
         for name, value in fields.items():
             k.store(_field(k, name), value)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlapy.codegen.entry import COUNTER_WORDS, EntryEmitter, Step
+from xlapy.codegen.float_environment import emit_entry
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.kernel_library import KernelLibrary, Table
@@ -35,6 +36,7 @@ from xlapy_runtime.program import Program, Texts
 from xlapy_runtime.records import Record
 
 ENTRY = "xlapy.entry"
+_BODY = "xlapy.body"
 PRINTED_CONSTANTS = 10_000  # elements of constants in the text that is kept; with more, it is for reading only
 KERNEL_LEVEL = 1  # LLVM's effort; 2 and 3 take longer and make no faster code of IR that is optimized already
 GLUE_LEVEL = 0
@@ -98,11 +100,12 @@ def emit_program(
     *,
     contracts: bool = False,
     keeps_excess: bool = False,
+    flushes: bool = False,
     counting: bool = False,
 ) -> EmittedProgram:
     """Writes the IR of the entry and of everything it calls. If it `contracts`, kernels of its own may add products
-    unrounded, and if it `keeps_excess`, narrow floats are rounded where kernels store them. If `counting`, the program
-    keeps the time of each call; it must then run one call at a time."""
+    unrounded, and if it `keeps_excess`, narrow floats are rounded where kernels store them; if it `flushes`, subnormal
+    results are zeros. If `counting`, the program keeps the time of each call; it must then run one call at a time."""
     parts = kernels, loops, glue = tuple(
         Module.of_program(target, contracts=contracts, keeps_excess=keeps_excess) for _ in range(3)
     )
@@ -145,7 +148,8 @@ def emit_program(
     )
     if counting:
         emitter.counters = library.add_table(np.zeros(0, np.int64))  # how many there are is known at the end
-    emitter.emit(module.entry, ENTRY)
+    emitter.emit(module.entry, _BODY)
+    emit_entry(glue, target, ENTRY, _BODY, attributes, flushes=flushes)
     if emitter.counters is not None:
         library.tables[emitter.counters - len(plan.constants)] = np.zeros((len(emitter.steps), COUNTER_WORDS), np.int64)
     combines = tuple(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 _THREADS = "num_threads=n"
 _NANS = "docs/report.md shows how to find what makes a NaN"
+_FLUSHES = "flush_subnormals=True"
 _NO_LEVELS = "there are no levels; disabled_passes and disabled_laws leave parts out"
 
 OPTIONS: Mapping[str, str] = {
@@ -18,8 +19,11 @@ OPTIONS: Mapping[str, str] = {
     "debug_nans": _NANS,
     "debug": "verify=True checks the module after every pass",
     "donate_argnums": "builder.setup_alias(output, parameter) donates, or xlapy.jax.jit(f, donate_argnums=...)",
+    "denormals": _FLUSHES,
     "dump_to": "the variable XLAPY_DUMP_TO names a folder for the module after every pass",
+    "flush_denormals": _FLUSHES,
     "fma": "contract=True",
+    "ftz": _FLUSHES,
     "intra_op_parallelism_threads": _THREADS,
     "nthreads": _THREADS,
     "opt_level": _NO_LEVELS,
