@@ -14,6 +14,7 @@ from tests.support.native import record
 from xlapy import ops
 from xlapy.codegen.assembler import assembled
 from xlapy.codegen.clock import clock
+from xlapy.codegen.float_environment import settings, settings_of_thread, use_settings
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, IRType, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import Target, host_target, reference_target
@@ -500,6 +501,25 @@ def test_the_clock_runs() -> None:
     codes = linked(module, "now")
     mine, theirs = calls(codes, "now", ctypes.c_int64)
     assert theirs() <= mine() <= theirs()
+
+
+@ON_LINUX
+@pytest.mark.parametrize("count", [1, 12])
+def test_settings_of_floats_are_stored_and_loaded(count: int) -> None:
+    """From places anywhere in the frame."""
+    module, target = Module(), host_target()
+    with KernelBuilder(module, "change", [("wanted", I64)], I64) as k:
+        call_something(k)
+        before = [settings_of_thread(k, target) for _ in range(count)]
+        use_settings(k, target, k.trunc(k.parameters["wanted"], I32))
+        after = settings_of_thread(k, target)
+        use_settings(k, target, before[-1])
+        k.ret(k.or_(k.shl(k.zext(after, I64), 32), k.zext(before[0], I64)))
+    codes = linked(module, "change")
+    for change in calls(codes, "change", ctypes.c_uint64, ctypes.c_int64):
+        for flushes in (False, True):
+            wanted = settings(target, flushes=flushes)
+            assert change(wanted) == wanted << 32 | settings(target)
 
 
 @ON_LINUX

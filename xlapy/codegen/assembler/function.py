@@ -25,6 +25,7 @@ from xlapy.codegen.assembler.x86 import (
     CONDITIONS,
     FLOAT_ARITHMETIC,
     FLOAT_EXTREMES,
+    FLOAT_SETTINGS,
     KEPT,
     LOST,
     SHIFTS,
@@ -292,7 +293,7 @@ class Function:
             return
         given = [argument.split(" ") for argument in filter(None, arguments.split(", "))]
         if function.startswith("@llvm."):
-            self._intrinsic(name, type, function.split(".")[1], given)
+            self._intrinsic(name, type, function.removeprefix("@llvm."), given)
             return
         if any(len(words) != 2 or words[0] not in _BYTES for words in given):
             raise NotKnown(function)
@@ -340,6 +341,7 @@ class Function:
 
     def _intrinsic(self, name: str, type: str, function: str, given: Sequence[Sequence[str]]) -> None:
         operands = [words[-1] for words in given]
+        function, _, operation = function.partition(".")
         if function in _EXTREMES:
             one, other = operands
             self._choose(name, (CONDITIONS[_EXTREMES[function]], type, one, other), one, other)
@@ -348,6 +350,8 @@ class Function:
             self._keep_first(name)
         elif function == "memcpy" and operands[3] == "false":
             self._copy(*operands[:3])
+        elif function == "x86" and operation in _SETTINGS:
+            self._code.float_settings(_SETTINGS[operation], *self._address(operands[0], _SECOND))
         else:
             raise NotKnown(function)
 
@@ -569,6 +573,7 @@ _END = "the end"
 _BYTES = {"ptr": 8, "i64": 8, "i32": 4}
 _SIZES = {**_BYTES, "i8": 1}
 _SHORT = {"4": True, "8": False}  # bytes that are copied in one go: whether they are narrow
+_SETTINGS = {f"sse.{operation}": operation for operation in FLOAT_SETTINGS}
 _EXTREMES = {"smax": "sge", "smin": "sle", "umax": "uge", "umin": "ule"}
 _TYPE = "(ptr|i64|i32)"
 _FLOAT = r"(?:%[\w.]+|splat \(\w+ \w+\)|0x\w+|zeroinitializer)"

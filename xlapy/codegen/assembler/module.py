@@ -91,7 +91,7 @@ _TABLE = re.compile(r"@(table\.\d+) = private unnamed_addr constant \[\d+ x i64\
 _STRANGE_WORDS = ("fcmp", "itofp", "fpto", " half ", " half,", " bfloat", " i16 ", " i16,")
 _STRANGE = (
     re.compile(r" x i\d+> (?!zeroinitializer\n)"),
-    re.compile(r"@llvm\.(?![su]m(?:ax|in)|m(?:ax|in)imum|memcpy|readcyclecounter)"),
+    re.compile(r"@llvm\.(?![su]m(?:ax|in)|m(?:ax|in)imum|memcpy|readcyclecounter|x86\.sse\.)"),
 )
 """What shows at once that there is more in a module than what is known here. One expression with all of it would be
 tried at each character; words are found faster, and so is what begins with some."""

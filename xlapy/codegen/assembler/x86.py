@@ -43,6 +43,9 @@ ARITHMETIC = {"add": b"\x01", "sub": b"\x29", "and": b"\x21", "or": b"\x09", "xo
 SHIFTS = {"shl": 4, "lshr": 5, "ashr": 7}
 """What tells shifts by a number apart."""
 
+FLOAT_SETTINGS = {"ldmxcsr": 2, "stmxcsr": 3}
+"""What tells apart how the settings of floats are loaded and stored."""
+
 WORD_BYTES = 8
 _UNORDERED = 3  # the comparison that holds for NaN
 _BYTE, _HALF_WORD = 1 << 7, 1 << 31
@@ -152,6 +155,10 @@ class Assembler:
         self.shift("shl", Register.RDX, 32)
         self.arithmetic("or", Register.RAX, Register.RDX)
         self.move(goal, Register.RAX)
+
+    def float_settings(self, operation: str, base: Register, distance: int) -> None:
+        """Stores how floats are computed with, 32 bits, or loads that, by an op in `FLOAT_SETTINGS`."""
+        self._at_memory(b"\x0f\xae", Register(FLOAT_SETTINGS[operation]), base, distance, narrow=True)
 
     def compare(self, one: Register, other: Register, *, narrow: bool) -> None:
         self._onto(b"\x39", one, other, narrow=narrow)
