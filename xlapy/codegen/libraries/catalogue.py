@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES
+from xlapy.codegen.libraries.column_maps import COLUMN_MAP_LIBRARIES
 from xlapy.codegen.libraries.copies import COPY_LIBRARIES
 from xlapy.codegen.libraries.depthwise import DEPTHWISE_LIBRARIES
 from xlapy.codegen.libraries.depthwise_gradient import DEPTHWISE_GRADIENT_LIBRARIES
@@ -53,6 +54,7 @@ LIBRARIES = _Catalogue(
         CHAIN_LIBRARIES,
         FFT_LIBRARIES,
         TURN_LIBRARIES,
+        COLUMN_MAP_LIBRARIES,
         COPY_LIBRARIES,
         RUN_LIBRARIES,
         SLIDING_LIBRARIES,

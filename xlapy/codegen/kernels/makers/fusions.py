@@ -8,13 +8,14 @@ from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_fold
+from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_call, kernel_of_fold
 from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first_step
 from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS, with_brief_call
 from xlapy.codegen.kernels.makers.loops import columns_kernel, kernel_of_runs, loop_kernel, update_kernel
 from xlapy.codegen.kernels.makers.movement import concatenate_kernel, renamed_kernel, transpose_kernel
 from xlapy.codegen.kernels.makers.scatters import selection_kernel
 from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.column_maps import call_of_column_map, rows_of_column_map
 from xlapy.codegen.libraries.fold import call_of_first_step, call_of_fusion, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_windows
 from xlapy.hlo.attributes import FusionKind
@@ -65,6 +66,9 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
         )
         if joined is not None:
             return joined
+    mapped = call_of_column_map(root, computation.parameters, situation.target, in_place=situation.in_place)
+    if mapped is not None:
+        return kernel_of_call(mapped, rows_of_column_map(mapped, root), computation.parameters, root)
     roots = root.operands if root.opcode == "tuple" else (root,)
     return loop_kernel(roots, computation.parameters, computation.parameters, situation)
 
