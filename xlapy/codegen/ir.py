@@ -80,14 +80,13 @@ class Module:
     `has_short_permute` whether 8 lanes of 32 bits do, `has_range` whether an instruction finds extrema of floats that
     are no NaNs, `has_maximum` whether one finds those of any floats, `divides_slowly` whether a division takes longer
     than several products, `has_estimates` whether quotients are estimated, `has_masks` whether masks have registers of
-    their own, `has_gather` whether one instruction
-    loads lanes from anywhere, and faster than one load for each. Vectors that repeat a float and have up to
-    `read_constant_bytes` are read from memory by operations. `index_scales` are the factors of an index that an address
-    has room for, whatever is there. `libraries` are the names of those whose functions it calls; a module that has none
-    to call (None) has a copy of its own of all it needs. `outlined` are functions that it calls, which are compiled by
-    themselves and linked with it. If it `contracts`, sums of elements take in products as they are before they are
-    rounded; if it `keeps_excess`, narrow floats are rounded where they are stored or converted, and not behind each
-    operation.
+    their own, `has_gather` whether one instruction loads lanes from anywhere, and faster than one load for each.
+    Vectors that repeat a float and have up to `read_constant_bytes` are read from memory by operations. `index_scales`
+    are the factors of an index that an address has room for, whatever is there. `libraries` are the names of those
+    whose functions it calls; a module that has none to call (None) has a copy of its own of all it needs. `outlined`
+    are functions that it calls, which are compiled by themselves and linked with it. If it `contracts`, sums of
+    elements take in products as they are before they are rounded; if it `keeps_excess`, narrow floats are rounded where
+    they are stored or converted, and not behind each operation.
     """
 
     @classmethod
