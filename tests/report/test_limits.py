@@ -79,6 +79,15 @@ def test_a_probe_takes_longer_for_more() -> None:
             assert 0 < little < much
 
 
+def test_arrays_are_as_large_as_those_of_the_program() -> None:
+    kernels = _Kernels(host_target())
+    usual, large = kernels.arrays(0), kernels.arrays(kernels.array_bytes(Bound("copy", 1 << 40)))
+    assert kernels.array_bytes(Bound("f32", 1e9)) == 0
+    assert kernels.array_bytes(Bound("triad", 3e8)) == 2 * kernels.array_bytes(Bound("read", 5e7))
+    assert usual.nbytes <= large.nbytes
+    assert kernels.arrays(0) is usual
+
+
 def test_a_core_that_is_held_up_holds_up_no_other() -> None:
     """By clocks of their own, of two cores one makes 10 runs in the time of 1 of the other: 11 runs in that time."""
     clocks = threading.local()
@@ -107,7 +116,7 @@ def test_a_probe_says_the_rate_of_the_fastest_way_to_a_limit(limit: str, monkeyp
     computes = limit.endswith(("f32", "f64"))
     rates = {"multiply": 8.0, "plain": 2.0, "ahead": 4.0}
 
-    def ways(probe: Probe, name: str) -> list[GivenRate]:
+    def ways(probe: Probe, name: str, array_bytes: int = 0) -> list[GivenRate]:
         assert name == limit
         return [GivenRate(rates[way]) for way in (("multiply",) if computes else ("plain", "ahead"))]
 
@@ -134,9 +143,10 @@ def test_a_probe_counts_what_its_kernels_do() -> None:
     """A copy reads and writes as much, a triad reads two arrays; several cores share the same arrays out."""
     kernels = _Kernels(host_target())
     with closing(_Team(1, stopped_clock)) as one, closing(_Team(2, stopped_clock)) as two:
-        read, copy, triad = (_movement(kernels, one, limit, kernels.ways(limit)[0]) for limit in STREAMS)
+        arrays = kernels.arrays(0)
+        read, copy, triad = (_movement(kernels[kernels.ways(limit)[0]], arrays, one, limit) for limit in STREAMS)
         assert (copy.amount, triad.amount) == (2 * read.amount, 3 * read.amount)
-        assert _movement(kernels, two, "read", "read").amount == pytest.approx(read.amount, rel=0.01)
+        assert _movement(kernels["read"], arrays, two, "read").amount == pytest.approx(read.amount, rel=0.01)
 
 
 @pytest.mark.parametrize("type", [F32, F64], ids=str)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 from operator import methodcaller
 from typing import Any
@@ -56,6 +56,7 @@ CACHES_EXCEEDED = 3
 
 _MEMORY_FLOOR_BYTES = 64 << 20
 _MEMORY_CEILING_BYTES = 512 << 20
+_MOST_STEPS = 4
 
 _Kernel = Callable[..., None]
 _FLOATS = {type.kind: type for type in (F32, F64)}
@@ -166,28 +167,31 @@ class Probe:
         self.cores = min(cores or target.cores, target.cores)
         self._team = _Team(self.cores, time.process_time if processor_time else time.perf_counter)
         self._kernels = kernels or _Kernels(target)
-        self._chosen: dict[str, _Work] = {}
+        self._chosen: dict[tuple[str, int], _Work] = {}
 
     def best(self, limit: str) -> float:
         """Operations or bytes per second of a limit, the best of several runs."""
         return max(work.best_rate() for work in self._works(limit))
 
     def seconds(self, bound: Bound, at_least: float) -> float:
-        """How long the machine takes for what is bound so, at the mean rate of runs that take `at_least` seconds."""
-        if bound.limit not in self._chosen:
-            self._chosen[bound.limit] = max(self._works(bound.limit), key=methodcaller("mean_rate", CHOICE_SECONDS))
-        return bound.amount / self._chosen[bound.limit].mean_rate(at_least)
+        """How long the machine takes for what is bound so, at the mean rate of runs that take `at_least` seconds; on
+        arrays as large as that has: more may come more slowly, where others share the last cache."""
+        key = bound.limit, self._kernels.array_bytes(bound)
+        if key not in self._chosen:
+            self._chosen[key] = max(self._works(*key), key=methodcaller("mean_rate", CHOICE_SECONDS))
+        return bound.amount / self._chosen[key].mean_rate(at_least)
 
     def close(self) -> None:
         self._team.close()
 
-    def _works(self, limit: str) -> list[_Work]:
-        """The ways to reach a limit."""
+    def _works(self, limit: str, array_bytes: int = 0) -> list[_Work]:
+        """The ways to reach a limit, of memory on arrays of so many bytes, or of as many as it takes."""
         kind, _, type = limit.rpartition("_")
         if type in _FLOATS:
             work = _fed_multiply_adds if kind == "fed" else _multiply_adds
             return [work(self._kernels, self._team, _FLOATS[type])]
-        return [_movement(self._kernels, self._team, limit, way) for way in self._kernels.ways(limit)]
+        arrays = self._kernels.arrays(array_bytes)
+        return [_movement(self._kernels[way], arrays, self._team, limit) for way in self._kernels.ways(limit)]
 
 
 class _Kernels:
@@ -195,6 +199,7 @@ class _Kernels:
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self._arrays: dict[int, _Arrays] = {}
         self.lanes = {type: target.lanes(type.bits) for type in (F32, F64)}
         module = Module.of(target)
         attributes = f"nounwind {target.function_attributes}".strip()
@@ -232,9 +237,18 @@ class _Kernels:
         """The kernels that move memory as the limit says; which is the fastest, processors differ in."""
         return [name for name in self._functions if name.partition(".")[0].partition("_")[0] == limit]
 
-    @cached_property
-    def arrays(self) -> _Arrays:
-        return _Arrays(self._target)
+    def array_bytes(self, bound: Bound) -> int:
+        """How large arrays are that hold what is bound so, in a few steps; 0 if it is not memory."""
+        each = bound.amount / STREAMS[bound.limit] if bound.limit in STREAMS else 0
+        steps = -(-int(each) // _MEMORY_FLOOR_BYTES)
+        return min(steps, _MOST_STEPS) * _MEMORY_FLOOR_BYTES
+
+    def arrays(self, nbytes: int) -> _Arrays:
+        """Arrays of so many bytes, or of as many as no cache holds."""
+        wanted = max(nbytes, CACHES_EXCEEDED * self._target.l3_bytes)
+        if wanted not in self._arrays:
+            self._arrays[wanted] = _Arrays(wanted)
+        return self._arrays[wanted]
 
 
 def _kernel(module: Module, name: str, attributes: str) -> KernelBuilder:
@@ -353,8 +367,7 @@ def _write_stores(k: KernelBuilder, vector: IRType, streaming: bool, element: Ca
 class _Arrays:
     """Three arrays that no cache holds, aligned and touched."""
 
-    def __init__(self, target: Target) -> None:
-        wanted = CACHES_EXCEEDED * target.l3_bytes
+    def __init__(self, wanted: int) -> None:
         self.nbytes = min(max(wanted, _MEMORY_FLOOR_BYTES), _MEMORY_CEILING_BYTES)
         self._keep = [np.ones((self.nbytes + ALIGNMENT) // 4, np.float32) for _ in range(3)]
         self.addresses = [-(-array.ctypes.data // ALIGNMENT) * ALIGNMENT for array in self._keep]
@@ -464,9 +477,8 @@ def _aligned(size: int, type: IRType) -> np.ndarray:
     return array[-array.ctypes.data % ALIGNMENT // dtype.itemsize :][:size]
 
 
-def _movement(kernels: _Kernels, team: _Team, limit: str, way: str) -> _Work:
+def _movement(kernel: _Kernel, arrays: _Arrays, team: _Team, limit: str) -> _Work:
     """Bytes that the program reads and writes, each member on its own part of the arrays."""
-    kernel, arrays = kernels[way], kernels.arrays
     step = 8 * UNROLLED * ALIGNMENT
     part = arrays.nbytes // team.size // step * step
     scratch = [np.zeros(2 * ALIGNMENT, np.float32) for _ in range(team.size)]
