@@ -6,9 +6,8 @@ for speed may have changed them. Workers of the pool take those of the thread wh
 
 from __future__ import annotations
 
-from xlapy.codegen.frame import ENTRY_PARAMETERS
 from xlapy.codegen.futex import architecture
-from xlapy.codegen.ir import I32, I64, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.target import Target
 
 _X86, _ARM = "x86_64", "aarch64"
@@ -50,16 +49,3 @@ def use_settings(k: KernelBuilder, target: Target, wanted: Value) -> None:
             k.call("llvm.x86.sse.ldmxcsr", [place])
         case "aarch64":
             k.call("llvm.aarch64.set.fpcr", [k.zext(wanted, I64)])
-
-
-def emit_entry(module: Module, target: Target, name: str, body: str, attributes: str, *, flushes: bool) -> None:
-    """The entry `name` of a program: runs `body` with its settings."""
-    with KernelBuilder(module, name, ENTRY_PARAMETERS, I32, "", attributes) as k:
-        arguments = list(k.parameters.values())
-        wanted, found = k.const(I32, settings(target, flushes=flushes)), settings_of_thread(k, target)
-        with k.if_(k.compare("eq", found, wanted)):
-            k.ret(k.call_value(body, arguments, I32))
-        use_settings(k, target, wanted)
-        status = k.call_value(body, arguments, I32)
-        use_settings(k, target, found)
-        k.ret(status)

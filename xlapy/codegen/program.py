@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlapy.codegen.entry import COUNTER_WORDS, EntryEmitter, Step
-from xlapy.codegen.float_environment import emit_entry
+from xlapy.codegen.entry import COUNTER_WORDS, EntryEmitter, Step, write_entry
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.kernel_library import KernelLibrary, Table
@@ -149,7 +148,7 @@ def emit_program(
     if counting:
         emitter.counters = library.add_table(np.zeros(0, np.int64))  # how many there are is known at the end
     emitter.emit(module.entry, _BODY)
-    emit_entry(glue, target, ENTRY, _BODY, attributes, flushes=flushes)
+    write_entry(glue, target, ENTRY, _BODY, attributes, flushes=flushes)
     if emitter.counters is not None:
         library.tables[emitter.counters - len(plan.constants)] = np.zeros((len(emitter.steps), COUNTER_WORDS), np.int64)
     combines = tuple(

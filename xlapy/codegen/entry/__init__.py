@@ -7,7 +7,7 @@ own, because LLVM's time grows faster than a function's length. Importing this p
 
 from xlapy.codegen.entry import control_flow, library_calls, products, scalars
 from xlapy.codegen.entry.base import COUNTER_WORDS, HANDLERS, NO_CODE, Step
-from xlapy.codegen.entry.emitter import EntryEmitter
+from xlapy.codegen.entry.emitter import EntryEmitter, write_entry
 
 __all__ = [
     "COUNTER_WORDS",
@@ -19,4 +19,5 @@ __all__ = [
     "library_calls",
     "products",
     "scalars",
+    "write_entry",
 ]

@@ -10,11 +10,13 @@ from xlapy.codegen.entry.base import HANDLERS, NO_CODE, Entry, reads_registers, 
 from xlapy.codegen.entry.kernels import write_joint_run, write_kernel
 from xlapy.codegen.entry.runtime_calls import call_runtime
 from xlapy.codegen.entry.scalars import bind_renamed_scalar
-from xlapy.codegen.frame import Frame, Leaf
-from xlapy.codegen.ir import I32, PTR, Module
+from xlapy.codegen.float_environment import settings, settings_of_thread, use_settings
+from xlapy.codegen.frame import ENTRY_PARAMETERS, Frame, Leaf
+from xlapy.codegen.ir import I32, PTR, KernelBuilder, Module
 from xlapy.codegen.kernels.effort import is_heavy
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
 from xlapy.codegen.slice_copies import reads_only_registers
+from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import Home
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING
@@ -179,3 +181,16 @@ class EntryEmitter(Entry):
 def _scalar_origins(value: Instruction) -> Iterator[Leaf]:
     """Where the scalars of a value come from."""
     return (origin_of_leaf(value, leaf) for leaf in scalar_leaves(value.shape))
+
+
+def write_entry(module: Module, target: Target, name: str, body: str, attributes: str, *, flushes: bool) -> None:
+    """The entry `name` of a program: runs `body` with its settings."""
+    with KernelBuilder(module, name, ENTRY_PARAMETERS, I32, "", attributes) as k:
+        arguments = list(k.parameters.values())
+        wanted, found = k.const(I32, settings(target, flushes=flushes)), settings_of_thread(k, target)
+        with k.if_(k.compare("eq", found, wanted)):
+            k.ret(k.call_value(body, arguments, I32))
+        use_settings(k, target, wanted)
+        status = k.call_value(body, arguments, I32)
+        use_settings(k, target, found)
+        k.ret(status)

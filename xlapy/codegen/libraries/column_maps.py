@@ -26,6 +26,7 @@ from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major
+from xlapy_runtime.records import Record
 
 _EXPONENTIAL: Tree = ("exponential", (("subtract", (Leaf.ELEMENT, Leaf.FIRST)),))
 MAPS = (SlidingMap("softmax", ("divide", (_EXPONENTIAL, Leaf.SECOND)), len(CHANNELS)),)
@@ -37,10 +38,17 @@ _TOGETHER = 2
 """Vectors, whose exponentials overlap."""
 
 
+class ColumnMapCall(Record):
+    """How a library makes an array, in units of a row."""
+
+    call: LibraryCall
+    units: int
+
+
 def call_of_column_map(
     root: Instruction, operands: Sequence[Instruction], target: Target, *, in_place: bool
-) -> LibraryCall | None:
-    """How a library makes `root` of arrays in memory, if one does: in units of a row."""
+) -> ColumnMapCall | None:
+    """How a library makes `root` of arrays in memory, if one does."""
     shape = root.shape
     if not shape.is_array or shape.type not in _TYPES or shape.bytes < _LEAST_BYTES:
         return None
@@ -54,12 +62,9 @@ def call_of_column_map(
         streams = not in_place and is_streamed((root,), target.lanes(shape.type.bits), target)
         name = _library_name(each, shape.type)
         function = _past_caches(name) if streams else name
-        return LibraryCall(name, function, (columns, *places, FIRST_ARRAY + len(operands)))
+        call = LibraryCall(name, function, (columns, *places, FIRST_ARRAY + len(operands)))
+        return ColumnMapCall(call, shape.size // columns)
     return None
-
-
-def rows_of_column_map(call: LibraryCall, root: Instruction) -> int:
-    return root.shape.size // call.numbers[0]
 
 
 def _is_leaf(root: Instruction, operands: Sequence[Instruction], leaf: Leaf, value: Instruction) -> bool:

@@ -15,7 +15,7 @@ from xlapy.codegen.kernels.makers.loops import columns_kernel, kernel_of_runs, l
 from xlapy.codegen.kernels.makers.movement import concatenate_kernel, renamed_kernel, transpose_kernel
 from xlapy.codegen.kernels.makers.scatters import selection_kernel
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.column_maps import call_of_column_map, rows_of_column_map
+from xlapy.codegen.libraries.column_maps import call_of_column_map
 from xlapy.codegen.libraries.fold import call_of_first_step, call_of_fusion, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_windows
 from xlapy.hlo.attributes import FusionKind
@@ -68,7 +68,7 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
             return joined
     mapped = call_of_column_map(root, computation.parameters, situation.target, in_place=situation.in_place)
     if mapped is not None:
-        return kernel_of_call(mapped, rows_of_column_map(mapped, root), computation.parameters, root)
+        return kernel_of_call(mapped.call, mapped.units, computation.parameters, root)
     roots = root.operands if root.opcode == "tuple" else (root,)
     return loop_kernel(roots, computation.parameters, computation.parameters, situation)
 
