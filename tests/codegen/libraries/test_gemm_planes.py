@@ -26,9 +26,8 @@ def unit_target() -> Target:
 
 def test_six_products_for_each() -> None:
     assembly = emit_assembly(emit_gemm(KIND, unit_target()).text(), unit_target())
-    assert assembly.count("tdpbf16ps") == 6 * (
-        9 + 4
-    )  # of edges with one, two, two and four tiles, and of the whole one
+    of_edges, whole = 1 + 2 + 2 + 4, 4 + 4  # in a panel, and in a part
+    assert assembly.count("tdpbf16ps") == 6 * (of_edges + whole)
     assert "gemm_f32_run" in assembly
 
 
@@ -38,7 +37,8 @@ def test_six_products_for_each() -> None:
         ({}, "amx_f32"),
         ({"batches": 8, "n": 256, "k": 64}, "amx_f32"),
         ({"batches": 4, "n": 256, "k": 64}, "f32"),
-        ({"m": 64, "n": 4096}, "f32"),  # too few rows for what it takes to pack B
+        ({"m": 64, "n": 4096}, "amx_f32"),
+        ({"m": 48, "n": 4096}, "f32"),  # too few rows for what it takes to pack B
         ({"k": 16, "m": 4096, "n": 4096}, "f32"),
         ({"accumulate": 1}, "f32"),  # what is added to may be subnormal
         ({"a_row": 512, "a_step": 2}, "f32"),
@@ -133,14 +133,43 @@ class TestOnTheUnit:
     @pytest.mark.parametrize("num_threads", [2, 3, 8])
     @pytest.mark.parametrize("m", [100, 300, 700])
     def test_bits_do_not_depend_on_threads(self, num_threads: int, m: int) -> None:
-        """Few rows are computed in parts that pack for themselves, as are few of both, others in panels."""
+        """What the shorter side has is what all parts have."""
         random = np.random.default_rng(3)
         a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, 900), (900, 400)))
         one = product("amx_f32", a, b)
         np.testing.assert_array_equal(bits(product("amx_f32", a, b, num_threads)), bits(one))
-        a[-1, -1] = np.inf
+        (a if m < 400 else b)[-1, -1] = np.inf
         one = product("f32", a, b)
         np.testing.assert_array_equal(bits(product("amx_f32", a, b, num_threads)), bits(one))
+
+    @pytest.mark.parametrize("num_threads", [1, 3])
+    @pytest.mark.parametrize(("m", "n"), [(150, 1000), (1000, 150)])
+    @pytest.mark.parametrize("special", [np.inf, 1e-40])
+    def test_a_part_that_planes_do_not_hold_is_left_to_the_processor(
+        self, num_threads: int, m: int, n: int, special: float
+    ) -> None:
+        """Of the longer side: other parts are what they are without it."""
+        random = np.random.default_rng(6)
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, 700), (700, n)))
+        in_planes = product("amx_f32", a, b)
+        (a if m > n else b)[-1, -1] = special
+        plain, mixed = product("f32", a, b), product("amx_f32", a, b, num_threads)
+        part = 128 + 1000 % 128  # strips of 32, four or fewer to a part
+        longer = slice(-(1000 % 128) or None, None), slice(0, 1000 - part)
+        for rows, expected in zip(longer, (plain, in_planes), strict=True):
+            along = (rows,) if m > n else (slice(None), rows)
+            np.testing.assert_array_equal(bits(mixed[along]), bits(expected[along]))
+
+    @pytest.mark.parametrize(("m", "n", "k"), [(33, 31, 1), (1, 70, 40), (129, 257, 513), (300, 64, 1500), (64, 1, 96)])
+    @pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
+    def test_any_sizes_and_layouts(self, m: int, n: int, k: int, orders: str) -> None:
+        random = np.random.default_rng(m)
+        a = np.asarray(random.standard_normal((m, k)), np.float32, order=orders[0])
+        b = np.asarray(random.standard_normal((k, n)), np.float32, order=orders[1])
+        exact, magnitude = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
+        for result in (np.full((m, n), np.nan, np.float32), np.full((n, m), np.nan, np.float32).T):
+            product = multiply("amx_f32", a, b, result, num_threads=2)
+            assert np.all(np.abs(product - exact) <= 2.0**-23 * (k + 1) * magnitude)
 
     @pytest.mark.parametrize(("precision", "kind"), [("default", "amx_f32"), ("highest", "f32")])
     def test_who_asks_for_precision_gets_multiply_adds(self, precision: str, kind: str) -> None:

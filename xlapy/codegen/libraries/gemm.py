@@ -49,36 +49,14 @@ from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
 from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes, side_of
 from xlapy.codegen.libraries.gemm_plane_costs import suit_plane_gradient, suit_plane_regions
-from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient
-from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, transpose
+from xlapy.codegen.libraries.gemm_plane_parts import GemmPlaneParts
+from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, SIZES, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
 from xlapy.codegen.libraries.gemm_vector import DOT_ROWS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
 from xlapy.hlo.matrix_products import LEVELS
-
-SIZES = (
-    "batches",
-    "m",
-    "n",
-    "k",
-    "a_batch",
-    "a_row",
-    "a_step",
-    "b_batch",
-    "b_step",
-    "b_column",
-    "c_batch",
-    "c_row",
-    "c_column",
-    "accumulate",
-    "epilogue_work",
-    "b_strip",
-)
-"""The numbers a caller passes, in order: sizes, strides in elements, 1 to add to C or 0 to replace it, how many
-multiplications the epilogue of one element is worth, when work is shared out, and the distance of strips in elements if
-the right side is packed (`gemm_strips`), or 0."""
 
 _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), ("epilogue", PTR), ("args", PTR)]
 _WINDOWS = [*_RUN, ("windows", PTR)]
@@ -105,6 +83,8 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
         emitter.small()
     emitter.multiply()
     emitter.add_pieces()
+    if kind.planes > 1:
+        emitter.plane_parts()
     emitter.run()
     return module
 
@@ -207,11 +187,16 @@ _LEAST_UNIT_STEPS = 16
 """With fewer along K the matrix unit multiplies zeros most of the time, and packing takes longer than that."""
 
 
-_LEAST_PLANES_SIDE = 128
-_LEAST_PLANES_STEPS = 48
-_LEAST_PLANES_WORK = 1 << 25
-"""Rows and columns of a square product in planes, steps along K, and multiplications in all. On one core smaller ones
-take less time than multiply-adds, too (256 by 256 0.85), but on two as much: there is more to wait for."""
+_LEAST_PLANES_SIDE = 112
+_LEAST_PLANES_STEPS = 64
+_LEAST_PLANES_WORK = 1 << 22
+"""Rows and columns of a square product in planes, steps along K, and multiplications in all (Sapphire Rapids, one core:
+256 by 256 takes 0.56 of the time of multiply-adds, 64 by 768 by 768 0.7, 512 by 64 by 512 0.89; half as much work, two
+cores, as long)."""
+
+_LEAST_PLANES_SIDE_OF_BATCH = 128
+_LEAST_PLANES_WORK_OF_BATCH = 1 << 25
+"""The same of a batch, whose elements are looked at before they are split: on two cores there is more to wait for."""
 
 
 def product_function(kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
@@ -257,8 +242,10 @@ def _suits_planes(sizes: Mapping[str, int]) -> bool:
     included. Both sides are to have elements side by side."""
     m, n, k = (sizes[name] for name in "mnk")
     is_close = 1 in (sizes["a_row"], sizes["a_step"]) and 1 in (sizes["b_step"], sizes["b_column"])
-    is_wide = m * n >= _LEAST_PLANES_SIDE // 2 * (m + n)
-    is_large = is_wide and k >= _LEAST_PLANES_STEPS and sizes["batches"] * m * n * k >= _LEAST_PLANES_WORK
+    is_batch = sizes["batches"] > 1
+    side = _LEAST_PLANES_SIDE_OF_BATCH if is_batch else _LEAST_PLANES_SIDE
+    work = _LEAST_PLANES_WORK_OF_BATCH if is_batch else _LEAST_PLANES_WORK
+    is_large = m * n >= side // 2 * (m + n) and k >= _LEAST_PLANES_STEPS and sizes["batches"] * m * n * k >= work
     return is_close and is_large and not sizes.get("accumulate", 0)
 
 
@@ -267,7 +254,7 @@ def is_turned_round(sizes: Mapping[str, int]) -> bool:
     return sizes["m"] > 1 and sizes["c_row"] == 1 and sizes["c_column"] != 1
 
 
-class _GemmEmitter(GemmPlaneGradient):
+class _GemmEmitter(GemmPlaneParts):
     """Writes the entries of the library."""
 
     def magnitudes(self, function: str) -> None:
@@ -281,6 +268,9 @@ class _GemmEmitter(GemmPlaneGradient):
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
             if self._kind.planes > 1:
+                with k.if_(self._suits_plane_parts(k, problem)):
+                    self._run_plane_parts(k, problem)
+                    k.ret()
                 self._run_plain_unless_fit(k, problem)
             self._run_all(k, problem, f"{self._prefix}_multiply")
 

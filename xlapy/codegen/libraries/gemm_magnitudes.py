@@ -12,10 +12,10 @@ less of larger ones.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 
 from xlapy.codegen.ir import F32, I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_problem import RANGE
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
 from xlapy_runtime import records
@@ -38,6 +38,9 @@ _MOST_EXPONENT = 253
 _MOST_OF_BOTH = 2 * _BIAS + 90
 
 _TASK_ELEMENTS = 1 << 15
+
+_NOTHING = (-1, 0)
+"""The least magnitude and the largest one where there is none."""
 
 _SIDES = Record(
     **{
@@ -93,15 +96,95 @@ def fit_planes(k: KernelBuilder, prefix: str, parallel: Value, described: Mappin
     longest = k.smax(k.smax(sides["a_length"], sides["b_length"]), 1)
     grain = k.smax(k.udiv(k.const(I64, _TASK_ELEMENTS), longest), 1)
     k.call(parallel, [k.function_pointer(f"{prefix}_magnitudes"), sides.place, count, grain])
-    least = {side: _exponent(k, k.add(sides[f"{side}_least"], 1)) for side in _NAMES}
-    most = {side: _exponent(k, sides[f"{side}_most"]) for side in _NAMES}
-    conditions = [
-        k.compare("ge", k.smin(least["a"], least["b"]), _LEAST_EXPONENT),
-        k.compare("ge", k.add(least["a"], least["b"]), _LEAST_OF_BOTH),
-        k.compare("le", k.smax(most["a"], most["b"]), _MOST_EXPONENT),
-        k.compare("le", k.add(most["a"], most["b"]), _MOST_OF_BOTH),
-    ]
-    return functools.reduce(k.and_, conditions)
+    a, b = (_Exponents.of(k, sides[f"{side}_least"], sides[f"{side}_most"]) for side in _NAMES)
+    return k.and_(k.and_(a.fit(k), b.fit(k)), _fit_together(k, a, b))
+
+
+class _Exponents(records.Record):
+    """Those of the smallest magnitude of a side, and of the largest."""
+
+    least: Value
+    most: Value
+
+    @classmethod
+    def of(cls, k: KernelBuilder, least: Value, most: Value) -> _Exponents:
+        """`least` is a magnitude less one."""
+        return cls(_exponent(k, k.add(least, 1)), _exponent(k, most))
+
+    def fit(self, k: KernelBuilder) -> Value:
+        """Whether elements are sums of planes."""
+        return k.and_(k.compare("ge", self.least, _LEAST_EXPONENT), k.compare("le", self.most, _MOST_EXPONENT))
+
+
+def _fit_together(k: KernelBuilder, a: _Exponents, b: _Exponents) -> Value:
+    """Whether products of such elements can be made in planes."""
+    loses_nothing = k.compare("ge", k.add(a.least, b.least), _LEAST_OF_BOTH)
+    return k.and_(loses_nothing, k.compare("le", k.add(a.most, b.most), _MOST_OF_BOTH))
+
+
+class SeenMagnitudes:
+    """The magnitudes of what one function splits into planes, in registers until it is through."""
+
+    def __init__(self, k: KernelBuilder) -> None:
+        self._k = k
+        self._places = [k.alloca(_BITS, align=CACHE_LINE) for _ in range(2)]
+        for place, first in zip(self._places, _NOTHING, strict=True):
+            k.store(place, k.const(_BITS, first))
+
+    def look_at(self, elements: Value) -> None:
+        """Some more elements."""
+        k = self._k
+        bits = k.bitcast(elements, _BITS) if elements.type.lanes > 1 else k.splat(k.bitcast(elements, I32), _LANES)
+        known = [k.load(place, _BITS) for place in self._places]
+        for place, value in zip(self._places, _widened(k, known, bits), strict=True):
+            k.store(place, value)
+
+    def tell(self, seen: Value) -> None:
+        """Adds what was seen to what is at `seen`."""
+        k = self._k
+        for number, (combine, place) in enumerate(zip((k.umin, k.umax), self._places, strict=True)):
+            at = k.gep(seen, number, I32.bytes)
+            k.store(at, combine(k.load(at, I32), k.horizontal(combine, k.load(place, _BITS))))
+
+
+class Seen:
+    """Magnitudes that a thread has seen: the least one that is not zero, less one, and the largest one."""
+
+    def __init__(self, k: KernelBuilder) -> None:
+        self._k = k
+        self.place = k.alloca(I32, 2)
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing has been seen."""
+        for number, bits in enumerate(_NOTHING):
+            self._k.store(self._k.gep(self.place, number, I32.bytes), self._k.const(I32, bits))
+
+    def tell(self, shared: RecordValue) -> None:
+        """Adds it to the `least` and `most` of what all threads have seen."""
+        k = self._k
+        for name, operation, value in zip(("least", "most"), ("umin", "umax"), self._numbers(), strict=True):
+            k.atomic_update(operation, shared.address(name), value, "monotonic")
+
+    def fits_beside(self, shared: RecordValue) -> Value:
+        """Whether this side, and that of which all threads have told, can be multiplied in planes."""
+        k = self._k
+        own, other = _Exponents.of(k, *self._numbers()), _Exponents.of(k, shared["least"], shared["most"])
+        return k.and_(k.and_(own.fit(k), other.fit(k)), _fit_together(k, own, other))
+
+    def _numbers(self) -> list[Value]:
+        k = self._k
+        return [k.zext(k.load(k.gep(self.place, number, I32.bytes), I32), I64) for number in range(2)]
+
+
+def expect_magnitudes(shared: RecordValue) -> None:
+    """Nothing of a side has been told yet."""
+    shared.set(least=(1 << 32) - 1, most=0)
+
+
+def are_sums_of_planes(k: KernelBuilder, shared: RecordValue) -> Value:
+    """Whether all elements are of which threads have told."""
+    return _Exponents.of(k, shared["least"], shared["most"]).fit(k)
 
 
 def side_of(k: KernelBuilder, problem: RecordValue, side: str) -> Side:
@@ -132,7 +215,7 @@ def _look_at_rows(k: KernelBuilder, sides: RecordValue, side: str, first: Value,
     length, step = sides[f"{side}_length"], sides[f"{side}_step"]
     is_contiguous = k.compare("eq", step, F32.bytes)
     in_vectors = k.select(is_contiguous, k.and_(length, -_LANES), 0)
-    start = [k.const(_BITS, -1), k.const(_BITS, 0)]
+    start = [k.const(_BITS, first) for first in _NOTHING]
     with k.if_(k.compare("lt", first, last)):
         with k.loop(first, last, carry=start) as rows:
             matrix = k.udiv(rows.index, sides[f"{side}_rows_of_matrix"])

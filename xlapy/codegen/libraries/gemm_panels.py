@@ -8,6 +8,7 @@ from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
+from xlapy.codegen.libraries.gemm_magnitudes import Seen
 from xlapy.codegen.libraries.gemm_planes import emit_plane_packing
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
@@ -266,6 +267,8 @@ class GemmPanels(GemmBlocks):
         arguments = [depth, source, problem[across], problem[f"{matrix}_step"], valid, packed]
         if function == "copy_rows":
             arguments.append(problem["tile_a_row"])
+        if self._kind.planes > 1:
+            arguments.append(Seen(k).place)  # magnitudes were looked at before
         k.call(f"{self._prefix}_{function}", arguments)
 
     # One matrix

@@ -1,9 +1,9 @@
 """Packing of f32 for the matrix unit: each element as a sum of three bf16, in planes.
 
-    pack_a(depth, source, across, along, valid, packed)        32 rows of A
-    pack_b(depth, source, across, along, valid, packed)        32 columns of B
+    pack_a(depth, source, across, along, valid, packed, seen)        32 rows of A
+    pack_b(depth, source, across, along, valid, packed, seen)        32 columns of B
 
-Parameters are those of `gemm_packing`. For each tile along K, 32 elements, follow the planes: first that of the
+Parameters are those of `gemm_packing`; at `seen` magnitudes are noted (`gemm_magnitudes`). For each tile along K, 32 elements, follow the planes: first that of the
 elements rounded to bf16, then that of what is left, then that of what is left then, which is exact. A plane has what
 tiles of the unit read: of A, for each row of the strip 16 pairs along K; of B, for each pair those of all columns. An
 element and the 16th behind it make a pair, so that none changes its lane. K is filled up with zeros; of rows and
@@ -17,7 +17,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from xlapy.codegen.ir import F32, I16, I32, I64, KernelBuilder, Module, Value
+from xlapy.codegen.ir import F32, I16, I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.libraries.gemm_magnitudes import SeenMagnitudes
 from xlapy.codegen.libraries.gemm_packing import PACK_PARAMETERS
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS, GemmType
@@ -43,7 +44,7 @@ def emit_plane_packing(module: Module, kind: GemmType, prefix: str, shape: TileS
     for name, (packing, width) in packings.items():
         function = f"{prefix}_{name}"
         with KernelBuilder(
-            module, function, PACK_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias
+            module, function, [*PACK_PARAMETERS, ("seen", PTR)], None, attributes=attributes, parameter_attributes=noalias
         ) as k:
             packing(k, kind, width).emit()
 
@@ -58,6 +59,11 @@ class _PlanePacking(UnitPacking):
         depth = k.parameters["depth"]
         self._whole = k.lshr(depth, _LINE.bit_length() - 1)
         self._tiles = k.lshr(k.add(depth, _LINE - 1), _LINE.bit_length() - 1)
+        self._seen = SeenMagnitudes(k)
+
+    def emit(self) -> None:
+        super().emit()
+        self._seen.tell(self._k.parameters["seen"])
 
     def _one_by_one(self) -> None:
         """Elements anywhere, with zeros where the last tile has none."""
@@ -73,6 +79,7 @@ class _PlanePacking(UnitPacking):
             pair = self._offset_of_pair(position.index, k.and_(step.index, _LANES - 1))
             is_second = k.and_(k.lshr(step.index, _LANES.bit_length() - 1), 1)
             goal = k.gep(k.gep(tile, pair), is_second, BF16_BYTES)
+            self._seen.look_at(element)
             for plane, bits in enumerate(planes_of(k, element, self._planes)):
                 k.store(k.gep(goal, plane * self._plane_bytes), k.trunc(k.lshr(bits, _LOW_BITS), I16))
 
@@ -90,6 +97,8 @@ class _PlanePacking(UnitPacking):
             self._k.store(self._k.gep(place, plane * self._plane_bytes), line)
 
     def _pairs(self, first: Value, second: Value) -> list[Value]:
+        for elements in (first, second):
+            self._seen.look_at(elements)
         return pairs_of_planes(self._k, first, second, self._planes)
 
     def _load_along(self, position: Value, step: Value) -> Value:

@@ -164,6 +164,28 @@ PROBLEM = Record(
     piece_lines=I64,  # of positions, whose products are summed up by themselves
 )
 
+SIZES = (
+    "batches",
+    "m",
+    "n",
+    "k",
+    "a_batch",
+    "a_row",
+    "a_step",
+    "b_batch",
+    "b_step",
+    "b_column",
+    "c_batch",
+    "c_row",
+    "c_column",
+    "accumulate",
+    "epilogue_work",
+    "b_strip",
+)
+"""The numbers a caller passes, in order: sizes, strides in elements, 1 to add to C or 0 to replace it, how many
+multiplications the epilogue of one element is worth, when work is shared out, and the distance of strips in elements if
+the right side is packed (`gemm_strips`), or 0."""
+
 _TRANSPOSED = {"a": "b", "m": "n", "a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "c_row": "c_column"}
 """The fields that a product and that of the transposes have exchanged."""
 

@@ -36,10 +36,16 @@ _SIDE = 2
 PLANE_BYTES = _SIDE * UNIT_ROWS * UNIT_ROW_BYTES
 """Of a plane of A's part of a tile along K."""
 
+SUMS_BYTES = (_SIDE * UNIT_ROWS) ** 2 * _SUM_BYTES
+"""Of a whole tile of C."""
+
 _PRODUCTS_AT_ONCE = 72
 """After so many, a tile of sums is stored, where nobody reads it: a Sapphire Rapids takes a break of 250 ns for each
 tile that is stored more than 128 products after the one before (f32 in planes, tiles in a near cache: 0.8 of the time).
 """
+
+_LINES_FETCHED = 24
+"""Of what will be read later, beside the products of a tile along K: a quarter of what these read of A."""
 
 _A, _B = _SIDE * _SIDE, _SIDE * _SIDE + _SIDE
 """The first tiles of A and of B; those of C come first."""
@@ -58,6 +64,9 @@ PLACE = Record(of_a=I64, of_b=I64)
 
 _PAIRS_PARAMETERS = [("count", I64), ("a", PTR), ("a_row", I64)]
 _PAIRS_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64), ("accumulate", I64)]
+
+_KEPT_PARAMETERS = [("count", I64), ("a", PTR), ("b", PTR), ("old", PTR), ("adds", I64), ("c", PTR), ("c_row", I64)]
+_KEPT_PARAMETERS += [("c_beside", I64), ("c_below", I64), ("later", PTR)]
 
 _PLACES_PARAMETERS = [("count", I64), ("places", PTR), ("a", PTR), ("a_row", I64)]
 _PLACES_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64)]
@@ -115,6 +124,14 @@ def emit_unit_pairs(module: Module, kind: GemmType, prefix: str, attributes: str
     each plane, one after the other, for each pair of steps; from pair to pair `b_step` bytes, all 32 of a tile."""
     with KernelBuilder(module, f"{prefix}_pairs", _PAIRS_PARAMETERS, None, attributes=attributes) as k:
         _PairsEmitter(k, kind, _SIDE, _SIDE).emit()
+
+
+def emit_unit_kept(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
+    """Writes `PREFIX_kept`, a whole tile of C, of so many tiles along K, of strips in planes: added to sums that lie
+    quarter by quarter at `old`, or to zeros. Where they go, rows are `c_row` bytes apart, quarters `c_beside` and
+    `c_below`. Beside them lines are fetched that will be read `later`."""
+    with KernelBuilder(module, f"{prefix}_kept", _KEPT_PARAMETERS, None, attributes=attributes) as k:
+        _KeptEmitter(k, kind, _SIDE, _SIDE).emit()
 
 
 def release_unit(k: KernelBuilder) -> None:
@@ -211,7 +228,8 @@ class _BodyEmitter:
         """The products of one tile along K, of one pair of planes after the other. Each tile is loaded when the first
         product needs it, behind which others wait that do not."""
         loaded: dict[int, int] = {}
-        for plane_a, plane_b in self._kind.plane_products:
+        for number, (plane_a, plane_b) in enumerate(self._kind.plane_products):
+            self._beside_products(number)
             for row in self._below:
                 for column in self._beside:
                     if loaded.get(_A + row) != plane_a:
@@ -222,6 +240,9 @@ class _BodyEmitter:
                         self._load_b(b, plane_b, column)
                     tiles = (self._c(row, column), _A + row, _B + column)
                     self._k.call(f"llvm.x86.{self._kind.unit}", [self._number(tile) for tile in tiles])
+
+    def _beside_products(self, number: int) -> None:
+        """What is done while the processor waits for those of a pair of planes."""
 
     def _load_a(self, a: Value, plane: int, row: int) -> None:
         k, pitch = self._k, self._k.parameters["a_row"]
@@ -269,3 +290,43 @@ class _PairsEmitter(_BodyEmitter):
     def _load_b(self, b: Value, plane: int, column: int) -> None:
         offset = (column * self._kind.planes + plane) * UNIT_ROW_BYTES
         self._load(_B + column, self._k.gep(b, offset), self._k.parameters["b_step"])
+
+
+class _KeptEmitter(_BodyEmitter):
+    """A tile of C whose sums lie in one piece until they are complete."""
+
+    def emit(self) -> None:
+        k, given = self._k, self._k.parameters
+        block = self._kind.planes * PLANE_BYTES
+        k.if_else(k.compare("ne", given["adds"], 0), self._load_old, self._clear)
+
+        def step(_: Value, places: list[Value]) -> list[Value]:
+            a, b, self._later = places
+            self._step(a, b)
+            return [k.gep(a, block), k.gep(b, block), k.gep(self._later, _LINES_FETCHED * CACHE_LINE)]
+
+        self._steps(given["count"], [given["a"], given["b"], given["later"]], step)
+        for row in self._below:
+            for column in self._beside:
+                place = k.gep(k.gep(given["c"], k.mul(given["c_below"], row)), k.mul(given["c_beside"], column))
+                k.call("llvm.x86.tilestored64", [self._number(self._c(row, column)), place, given["c_row"]])
+
+    def _beside_products(self, number: int) -> None:
+        lines = _LINES_FETCHED // len(self._kind.plane_products)
+        for line in range(number * lines, (number + 1) * lines):
+            self._k.prefetch(self._k.gep(self._later, line * CACHE_LINE), 1, level=2)
+
+    def _load_old(self) -> None:
+        for row in self._below:
+            for column in self._beside:
+                tile = self._c(row, column)
+                place = self._k.gep(self._k.parameters["old"], tile * UNIT_ROWS * UNIT_ROW_BYTES)
+                self._load(tile, place, self._k.const(I64, UNIT_ROW_BYTES))
+
+    def _load_a(self, a: Value, plane: int, row: int) -> None:
+        place = self._k.gep(a, plane * self._plane_bytes + row * UNIT_ROWS * UNIT_ROW_BYTES)
+        self._load(_A + row, place, self._k.const(I64, UNIT_ROW_BYTES))
+
+    def _load_b(self, b: Value, plane: int, column: int) -> None:
+        place = self._k.gep(b, plane * self._plane_bytes + column * UNIT_ROW_BYTES)
+        self._load(_B + column, place, self._k.const(I64, len(self._beside) * UNIT_ROW_BYTES))

@@ -1,0 +1,435 @@
+"""Products of f32 in planes, one matrix by another: what both have in common is packed once, the rest by who needs it.
+
+Of the two sides, the shorter one is shared: a panel of it, or all, is split into planes (`gemm_planes`) beforehand, by
+all threads. The other side is cut into parts, each some strips, the unit of work of a thread:
+
+    for each chunk along K: split the chunk of the part
+        for each strip of the shared side, for each strip of the part: sums[strip, strip] += tile of the matrix unit
+
+What is split of a part stays in the second-level cache, where the strips of the shared side go by, the next one fetched
+while tiles are computed. Sums lie tile by tile in scratch memory from chunk to chunk, as rows of C may be in each
+other's way in the nearest cache, and come to C with the last chunk; so C is not written before it is known whether all
+elements of the part can be split. If not, the part is computed by multiply-adds; if those of a shared side that is in
+one panel cannot, all of C is.
+
+Parts and chunks depend on sizes alone, and an element is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.libraries.gemm_magnitudes import Seen, are_sums_of_planes, expect_magnitudes
+from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient
+from xlapy.codegen.libraries.gemm_problem import PACKED_CHUNK, PROBLEM, RANGE, SIZES, ceil_div, even_part
+from xlapy.codegen.libraries.gemm_record import Record, RecordValue
+from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_ROWS
+from xlapy.codegen.libraries.gemm_unit import SUMS_BYTES, configure_unit, emit_unit_kept, release_unit
+from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+from xlapy_runtime import records
+
+_SIDE = 2 * UNIT_ROWS
+"""Rows and columns of a tile, and elements along K."""
+
+_BLOCK_BYTES = 3 * _SIDE * UNIT_ROW_BYTES
+"""Of all planes of a strip, for a tile along K."""
+
+_CHUNK = 512
+"""Elements along K: a tile of sums takes as long to come and go as half of that."""
+
+_MOST_STRIPS = 8
+_FEW_STRIPS, _FEW_PARTS = 4, 4
+_MANY_PARTS = 8
+"""Strips of a part: fewer than the most where there would be less than many parts to share out, and fewer than a few
+where there would be less than a few."""
+
+_LEAST_STRIPS = 2
+
+_MOST_SHARED_BYTES = 1 << 25
+_MOST_STEPS = 1 << 14
+"""Of a panel of the shared side, and along K: of more, panels would be low."""
+
+_PLAN = Record(
+    problem=PTR,
+    packed=PTR,  # the shared panel
+    strip=I64,  # bytes from one of its strips to the next
+    first=I64,  # row or column of the panel
+    count=I64,  # rows or columns of it
+    own_strips=I64,  # of the other side
+    width=I64,  # strips of a part
+    chunk=I64,  # elements along K
+    least=I64,  # magnitudes of the shared panel
+    most=I64,
+)
+
+_NAMES = {"a": ("m", "a_row", "a_step", "row"), "b": ("n", "b_column", "b_step", "column")}
+_OTHER = {"a": "b", "b": "a"}
+
+
+class _Part(records.Record):
+    """Strips of a part, the first one's number; its place in C, rows and columns; where its packed chunk is, sums from
+    chunk to chunk, and those of a strip of the shared side that an epilogue will see."""
+
+    first: Value
+    strips: Value
+    packed: Value
+    strip: Value
+    sums: Value
+    block: Value
+
+
+class _Place(records.Record):
+    """Where a tile of sums goes: rows are `row` bytes apart, quarters `beside` and `below`."""
+
+    place: Value
+    row: Value
+    beside: Value
+    below: Value
+
+
+class GemmPlaneParts(GemmPlaneGradient):
+    """Writes what decides for this way of computing a product, and the units of work."""
+
+    def plane_parts(self) -> None:
+        """The functions that threads call."""
+        emit_unit_kept(self._module, self._kind, self._prefix, self._attributes)
+        for own in "ab":
+            self._pack_shared(_OTHER[own])
+            self._parts_of(own)
+
+    @property
+    def _plain_run(self) -> str:
+        return f"gemm_{self._kind.plain_name}_run"
+
+    def _suits_plane_parts(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        conditions = [
+            k.compare("eq", problem["batches"], 1),
+            k.compare("eq", problem["accumulate"], 0),
+            k.compare("gt", k.smin(problem["m"], problem["n"]), 0),
+            k.compare("gt", problem["k"], 0),
+            k.compare("le", problem["k"], _MOST_STEPS),
+            k.compare("eq", self._steps_of_piece(k, problem), problem["k"]),
+        ]
+        return functools.reduce(k.and_, conditions)
+
+    def _run_plane_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """The product, whose longer side is cut into parts."""
+        is_high = k.compare("gt", problem["m"], problem["n"])
+        by = {own: functools.partial(self._run_parts_of, k, problem, own) for own in "ab"}
+        k.if_else(is_high, by["a"], by["b"])
+
+    def _run_parts_of(self, k: KernelBuilder, problem: RecordValue, own: str) -> None:
+        """Panel by panel of the shared side."""
+        parallel, depth = k.parameters["parallel"], problem["k"]
+        shared = _OTHER[own]
+        count, strips = problem[_NAMES[shared][0]], ceil_div(k, problem[_NAMES[own][0]], _SIDE)
+        strip = k.mul(ceil_div(k, depth, _SIDE), _BLOCK_BYTES)
+        most = k.mul(k.smax(k.udiv(k.const(I64, _MOST_SHARED_BYTES), strip), 1), _SIDE)
+        panel = even_part(k, count, most, _SIDE)
+        width = self._strips_of_part(k, strips)
+        plan = _PLAN.new(k)
+        scratch = acquire_scratch(k, k.mul(ceil_div(k, k.smin(panel, count), _SIDE), strip))
+        plan.set(
+            problem=problem.place,
+            packed=scratch.memory,
+            strip=strip,
+            own_strips=strips,
+            width=width,
+            chunk=even_part(k, depth, _CHUNK, _SIDE),
+        )
+        with k.loop(0, count, panel) as first:
+            plan.set(first=first.index, count=k.smin(panel, k.sub(count, first.index)))
+            expect_magnitudes(plan)
+            units, elements = self._units_of_shared(k, plan, problem, shared)
+            grain = ceil_div(k, k.const(I64, PACKED_CHUNK), elements)
+            k.call(parallel, [k.function_pointer(f"{self._prefix}_pack_shared_{shared}"), plan.place, units, grain])
+            is_all = k.compare("ge", plan["count"], count)
+            with k.if_(k.and_(is_all, k.not_(are_sums_of_planes(k, plan)))):
+                release_scratch(k, scratch)
+                k.call(self._plain_run, list(k.parameters.values()))
+                k.ret()
+            parts = ceil_div(k, strips, width)
+            work = k.mul(k.mul(k.mul(width, _SIDE), plan["count"]), k.add(depth, problem["epilogue_work"]))
+            part = k.function_pointer(f"{self._prefix}_parts_of_{own}")
+            k.call(parallel, [part, plan.place, parts, self._grain(k, parts, work)])
+        release_scratch(k, scratch)
+
+    def _strips_of_part(self, k: KernelBuilder, strips: Value) -> Value:
+        few = k.smin(ceil_div(k, strips, _FEW_PARTS), _FEW_STRIPS)
+        width = k.smax(k.smin(ceil_div(k, strips, _MANY_PARTS), _MOST_STRIPS), few)
+        return even_part(k, strips, k.smax(width, _LEAST_STRIPS), 1)
+
+    # Splitting
+
+    def _units_of_shared(
+        self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, side: str
+    ) -> tuple[Value, Value]:
+        """How many units of the shared panel there are to pack, and elements of each."""
+        strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], _SIDE)
+        is_across = self._is_across(k, problem, side)
+        others = k.select(is_across, strips, tiles)
+        return k.select(is_across, tiles, strips), k.mul(others, _SIDE * _SIDE)
+
+    def _is_across(self, k: KernelBuilder, problem: RecordValue, side: str) -> Value:
+        """Whether elements lie side by side across strips: then all strips are packed together, some steps at a time,
+        as a strip has but two lines of a step."""
+        return k.compare("ne", problem[_NAMES[side][2]], self._element_bytes)
+
+    def _pack_shared(self, side: str) -> None:
+        """A range of units of the shared panel."""
+        with self._function(f"pack_shared_{side}", RANGE) as k:
+            plan = _PLAN.at(k, k.parameters["problem"])
+            problem = PROBLEM.at(k, plan["problem"])
+            begin, end = k.parameters["begin"], k.parameters["end"]
+            strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], _SIDE)
+            seen = Seen(k)
+            pack = functools.partial(
+                self._pack, k, problem, side, plan["packed"], plan["strip"], plan["first"], k.const(I64, 0), seen=seen
+            )
+            zero = k.const(I64, 0)
+            k.if_else(
+                self._is_across(k, problem, side),
+                lambda: pack(zero, strips, begin, k.smin(end, tiles)),
+                lambda: pack(begin, end, zero, tiles),
+            )
+            seen.tell(plan)
+
+    def _pack(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        side: str,
+        packed: Value,
+        strip_bytes: Value,
+        first: Value,
+        start: Value,
+        begin: Value,
+        end: Value,
+        begin_tile: Value,
+        end_tile: Value,
+        *,
+        seen: Seen,
+    ) -> None:
+        """Strips from `begin` to `end` of a side, which begins at row or column `first` and at step `start`: some tiles
+        along K."""
+        length, across, along, _ = _NAMES[side]
+        function = f"{self._prefix}_pack_{side}"
+        whole = k.sub(end_tile, begin_tile)
+        tiles_at_once = k.select(self._is_across(k, problem, side), 1, k.smax(whole, 1))
+        with k.loop(begin_tile, end_tile, tiles_at_once) as tile, k.loop(begin, end) as strip:
+            position = k.add(first, k.mul(strip.index, _SIDE))
+            step = k.add(start, k.mul(tile.index, _SIDE))
+            depth = k.smin(k.sub(problem["k"], step), k.mul(tiles_at_once, _SIDE))
+            valid = k.smin(k.sub(problem[length], position), _SIDE)
+            source = k.gep(k.gep(problem[side], k.mul(problem[across], position)), k.mul(problem[along], step))
+            goal = k.gep(k.gep(packed, k.mul(strip.index, strip_bytes)), tile.index, _BLOCK_BYTES)
+            k.call(function, [depth, source, problem[across], problem[along], valid, goal, seen.place])
+
+    # A part
+
+    def _parts_of(self, own: str) -> None:
+        """A range of the parts of a side."""
+        with self._function(f"parts_of_{own}", RANGE) as k:
+            plan = _PLAN.at(k, k.parameters["problem"])
+            problem = PROBLEM.at(k, plan["problem"])
+            width, chunk = plan["width"], plan["chunk"]
+            shared_strips = ceil_div(k, plan["count"], _SIDE)
+            strip = k.mul(k.udiv(chunk, _SIDE), _BLOCK_BYTES)
+            of_packed = k.mul(width, strip)
+            is_cut = k.compare("lt", chunk, problem["k"])
+            of_sums = k.select(is_cut, k.mul(k.mul(width, shared_strips), SUMS_BYTES), 0)
+            of_block = k.mul(k.mul(width, _SIDE), self._block_row_bytes(k, k.const(I64, _SIDE)))
+            scratch = acquire_scratch(k, k.add(k.add(of_packed, of_sums), of_block))
+            sums = k.gep(scratch.memory, of_packed)
+            seen = Seen(k)
+            configure_unit(k, self._prefix)
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+                first = k.mul(item.index, width)
+                strips = k.smin(width, k.sub(plan["own_strips"], first))
+                part = _Part(first, strips, scratch.memory, strip, sums, k.gep(sums, of_sums))
+                seen.forget()
+                with k.loop(0, problem["k"], chunk) as step:
+                    self._chunk_of_part(k, plan, problem, own, part, step.index, seen)
+            release_unit(k)
+            release_scratch(k, scratch)
+
+    def _block_row_bytes(self, k: KernelBuilder, columns: Value) -> Value:
+        """From row to row of sums that an epilogue sees: no power of two."""
+        return k.add(k.mul(columns, self._c_bytes), CACHE_LINE)
+
+    def _chunk_of_part(
+        self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, own: str, part: _Part, step: Value, seen: Seen
+    ) -> None:
+        """Splits it, and adds its products to the sums, unless it is the last one and not all could be split."""
+        chunk = plan["chunk"]
+        depth = k.smin(chunk, k.sub(problem["k"], step))
+        tiles = ceil_div(k, depth, _SIDE)
+        first, zero = k.mul(part.first, _SIDE), k.const(I64, 0)
+        self._pack(k, problem, own, part.packed, part.strip, first, step, zero, part.strips, zero, tiles, seen=seen)
+        is_last = k.compare("ge", k.add(step, depth), problem["k"])
+        k.if_else(
+            k.and_(is_last, k.not_(seen.fits_beside(plan))),
+            lambda: self._plain_part(k, plan, problem, own, part),
+            lambda: self._tiles_of_chunk(k, plan, problem, own, part, step, tiles, is_last),
+        )
+
+    def _tiles_of_chunk(
+        self,
+        k: KernelBuilder,
+        plan: RecordValue,
+        problem: RecordValue,
+        own: str,
+        part: _Part,
+        step: Value,
+        tiles: Value,
+        is_last: Value,
+    ) -> None:
+        """Of each strip of the shared side with each of the part."""
+        shared_strips = ceil_div(k, plan["count"], _SIDE)
+        shared_place = k.gep(plan["packed"], k.udiv(step, _SIDE), _BLOCK_BYTES)
+        adds = k.zext(k.compare("gt", step, 0), I64)
+        corner = k.alloca(I8, SUMS_BYTES, align=CACHE_LINE)
+        is_seen = self._is_seen_in_block(k, problem)
+        with k.loop(0, shared_strips) as shared:
+            operand = k.gep(shared_place, k.mul(shared.index, plan["strip"]))
+            later = k.gep(operand, plan["strip"])
+            with k.loop(0, part.strips) as strip:
+                sides = {own: k.gep(part.packed, k.mul(strip.index, part.strip)), _OTHER[own]: operand}
+                number = k.add(k.mul(shared.index, part.strips), strip.index)
+                old = k.gep(part.sums, number, SUMS_BYTES)
+                row, column = self._position(k, plan, own, part, shared.index, strip.index)
+                is_direct = self._is_direct_tile(k, problem, row, column)
+
+                def kept(old: Value = old) -> list[Value]:
+                    return _fields(_quarters(k, old))
+
+                def to_c(row: Value = row, column: Value = column, is_direct: Value = is_direct) -> list[Value]:
+                    place, pitch = self._place_in_c(k, problem, row, column), problem["c_row"]
+                    return k.if_else(
+                        is_direct, lambda: _fields(_rows(k, place, pitch)), lambda: _fields(_rows(k, corner, 128))
+                    )
+
+                def to_block(strip: Value = strip.index) -> list[Value]:
+                    pitch = self._block_pitch(k, own, part)
+                    offset = k.mul(strip, _SIDE * self._c_bytes) if own == "b" else k.mul(k.mul(strip, _SIDE), pitch)
+                    return _fields(_rows(k, k.gep(part.block, offset), pitch))
+
+                def finished(to_c: object = to_c, to_block: object = to_block) -> list[Value]:
+                    return k.if_else(is_seen, to_block, to_c)
+
+                goal = k.if_else(is_last, finished, kept)
+                fetched = k.udiv(k.mul(k.mul(strip.index, tiles), _BLOCK_BYTES), part.strips)
+                given = [tiles, sides["a"], sides["b"], old, adds, *goal, k.gep(later, fetched)]
+                k.call(f"{self._prefix}_kept", given)
+                is_corner = k.and_(k.and_(is_last, k.not_(is_seen)), k.not_(is_direct))
+                with k.if_(is_corner):
+                    self._copy_corner(k, problem, corner, row, column)
+            with k.if_(is_last):
+                row, column = self._position(k, plan, own, part, shared.index, k.const(I64, 0))
+                self._show_block(k, problem, own, part, is_seen, row, column)
+
+    def _position(
+        self, k: KernelBuilder, plan: RecordValue, own: str, part: _Part, shared: Value, strip: Value
+    ) -> tuple[Value, Value]:
+        """Row and column of C where a tile begins."""
+        of_shared = k.add(plan["first"], k.mul(shared, _SIDE))
+        of_own = k.mul(k.add(part.first, strip), _SIDE)
+        return (of_own, of_shared) if own == "a" else (of_shared, of_own)
+
+    def _place_in_c(self, k: KernelBuilder, problem: RecordValue, row: Value, column: Value) -> Value:
+        return k.gep(k.gep(problem["c"], k.mul(row, problem["c_row"])), k.mul(column, problem["c_column"]))
+
+    def _is_direct_tile(self, k: KernelBuilder, problem: RecordValue, row: Value, column: Value) -> Value:
+        """Whether C has all of a tile, and by rows."""
+        has_rows = k.compare("le", k.add(row, _SIDE), problem["m"])
+        has_columns = k.compare("le", k.add(column, _SIDE), problem["n"])
+        is_by_rows = k.compare("eq", problem["c_column"], self._c_bytes)
+        return k.and_(k.and_(has_rows, has_columns), is_by_rows)
+
+    def _copy_corner(self, k: KernelBuilder, problem: RecordValue, corner: Value, row: Value, column: Value) -> None:
+        """The part of a tile that C has."""
+        rows, columns = (k.smin(k.sub(problem[name], at), _SIDE) for name, at in (("m", row), ("n", column)))
+        goal = [self._place_in_c(k, problem, row, column), problem["c_row"], problem["c_column"]]
+        pitch = k.const(I64, _SIDE * self._c_bytes)
+        k.call(f"{self._prefix}_copy_out", [corner, pitch, *goal, rows, columns, k.const(I64, 0)])
+
+    # What an epilogue sees
+
+    def _is_seen_in_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether sums go to the epilogue without having been in C."""
+        return self._may_buffer(k, problem)
+
+    def _block_pitch(self, k: KernelBuilder, own: str, part: _Part) -> Value:
+        columns = k.mul(part.strips, _SIDE) if own == "b" else k.const(I64, _SIDE)
+        return self._block_row_bytes(k, columns)
+
+    def _show_block(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        own: str,
+        part: _Part,
+        is_seen: Value,
+        row: Value,
+        column: Value,
+    ) -> None:
+        """Shows the epilogue the sums of a strip of the shared side and all of the part."""
+        length = k.mul(part.strips, _SIDE)
+        sizes = (k.const(I64, _SIDE), length) if own == "b" else (length, k.const(I64, _SIDE))
+        rows = k.smin(sizes[0], k.sub(problem["m"], row))
+        columns = k.smin(sizes[1], k.sub(problem["n"], column))
+        c = self._place_in_c(k, problem, row, column)
+        in_block = [part.block, self._block_pitch(k, own, part), k.const(I64, self._c_bytes)]
+        in_c = [c, problem["c_row"], problem["c_column"]]
+        source = k.if_else(is_seen, lambda: in_block, lambda: in_c)
+        self._run_epilogue(k, problem, [c, k.const(I64, 0), row, rows, column, columns], source)
+
+    # What cannot be split
+
+    def _plain_part(self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, own: str, part: _Part) -> None:
+        """The part by multiply-adds, by this thread alone."""
+        row, column = self._position(k, plan, own, part, k.const(I64, 0), k.const(I64, 0))
+        length = k.mul(part.strips, _SIDE)
+        sizes = (plan["count"], length) if own == "b" else (length, plan["count"])
+        rows = k.smin(sizes[0], k.sub(problem["m"], row))
+        columns = k.smin(sizes[1], k.sub(problem["n"], column))
+        places = [
+            k.gep(problem["a"], k.mul(row, problem["a_row"])),
+            k.gep(problem["b"], k.mul(column, problem["b_column"])),
+            self._place_in_c(k, problem, row, column),
+        ]
+        numbers = self._numbers_of_plain(k, problem, rows, columns)
+        null, alone = k.const(PTR, 0), k.function_pointer(f"{self._prefix}_alone")
+        k.call(self._plain_run, [alone, *places, numbers, null, null])
+        source = [places[-1], problem["c_row"], problem["c_column"]]
+        self._run_epilogue(k, problem, [places[-1], k.const(I64, 0), row, rows, column, columns], source)
+
+    def _numbers_of_plain(self, k: KernelBuilder, problem: RecordValue, rows: Value, columns: Value) -> Value:
+        """The sizes that describe the part to the library's function."""
+        given: dict[str, Value] = {"batches": k.const(I64, 1), "m": rows, "n": columns, "k": problem["k"]}
+        for name in ("a_row", "a_step", "b_step", "b_column"):
+            given[name] = k.sdiv(problem[name], self._element_bytes)
+        for name in ("c_row", "c_column"):
+            given[name] = k.sdiv(problem[name], self._c_bytes)
+        numbers = k.alloca(I64, len(SIZES))
+        for index, name in enumerate(SIZES):
+            k.store(k.gep(numbers, index, I64.bytes), given.get(name, k.const(I64, 0)))
+        return numbers
+
+
+def _quarters(k: KernelBuilder, place: Value) -> _Place:
+    """Each quarter of a tile in one piece."""
+    quarter = SUMS_BYTES // 4
+    return _Place(place, k.const(I64, UNIT_ROW_BYTES), k.const(I64, quarter), k.const(I64, 2 * quarter))
+
+
+def _rows(k: KernelBuilder, place: Value, pitch: Value | int) -> _Place:
+    """Rows of a tile, so many bytes apart."""
+    row = k.const(I64, pitch) if isinstance(pitch, int) else pitch
+    return _Place(place, row, k.const(I64, UNIT_ROW_BYTES), k.mul(row, UNIT_ROWS))
+
+
+def _fields(place: _Place) -> list[Value]:
+    return [place.place, place.row, place.beside, place.below]
