@@ -25,7 +25,8 @@ import numpy as np
 from benchmarks.arguments import positive
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.libraries.gemm import SIZES, product_function
+from xlapy.codegen.libraries.gemm import product_function
+from xlapy.codegen.libraries.gemm_problem import SIZES
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import host_target

@@ -21,7 +21,8 @@ from xlapy.builder import XlaOp
 from xlapy.codegen.ir import IRType, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries.catalogue import LIBRARIES
-from xlapy.codegen.libraries.gemm import SIZES, product_function
+from xlapy.codegen.libraries.gemm import product_function
+from xlapy.codegen.libraries.gemm_problem import SIZES
 from xlapy.codegen.math import MATH
 from xlapy.compiled import Compiled
 from xlapy.compiler import compile_module

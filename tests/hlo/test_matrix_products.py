@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.gemm_problem import SIZES
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.hlo.element_types import ALL, ElementType

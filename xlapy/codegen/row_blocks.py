@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernel_calls import table_of
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
-from xlapy.codegen.libraries.gemm import SIZES, kind_on, product_function
+from xlapy.codegen.libraries.gemm import kind_on, product_function
+from xlapy.codegen.libraries.gemm_problem import SIZES
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction

@@ -27,13 +27,13 @@ from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.libraries.gemm import (
     LOW_ROWS,
     LOW_ROWS_ALONG_K,
-    SIZES,
     emit_gemm,
     emit_low,
     emit_windows,
     product_function,
 )
 from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES
+from xlapy.codegen.libraries.gemm_problem import SIZES
 from xlapy.codegen.libraries.gemm_tile import Tile, column_of, preparing_tile_of, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType
 from xlapy.codegen.libraries.gemm_vector import DOT_ROWS, dot_rows, stream_heights
@@ -587,7 +587,14 @@ SINGLE_EPILOGUE_CASES = [
     [*((2, *case) for case in EPILOGUE_CASES), *((1, *case) for case in SINGLE_EPILOGUE_CASES)],
 )
 def test_the_epilogue_sees_every_finished_block_once(batch: int, name: str, m: int, n: int, k: int, order: str) -> None:
+    assert_shown_once(batch, name, m, n, k, order)
+
+
+def assert_shown_once(batch: int, name: str, m: int, n: int, k: int, order: str, special: float | None = None) -> None:
+    """That an epilogue sees all of a product once, one with a `special` number among its elements."""
     a, b = random_array(name, (batch, m, k), 10), random_array(name, (batch, k, n), 11)
+    if special is not None:
+        b[-1, -1, -1] = special
     plain = np.empty((batch, m, n), RESULTS[name])
     room = np.empty((batch, n, m), RESULTS[name]).swapaxes(1, 2) if order == "F" else np.empty_like(plain)
     for index in range(batch):

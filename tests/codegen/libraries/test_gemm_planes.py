@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.codegen.libraries.test_gemm import Array, multiply
+from tests.codegen.libraries.test_gemm import Array, assert_shown_once, multiply
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries.gemm import emit_gemm, kind_on
 from xlapy.codegen.libraries.gemm_types import UNIT_TYPES
@@ -36,7 +36,7 @@ def test_six_products_for_each() -> None:
     [
         ({}, "amx_f32"),
         ({"batches": 8, "n": 256, "k": 64}, "amx_f32"),
-        ({"batches": 4, "n": 256, "k": 64}, "f32"),
+        ({"batches": 8, "m": 96, "n": 128, "k": 64}, "f32"),
         ({"m": 64, "n": 4096}, "amx_f32"),
         ({"m": 48, "n": 4096}, "f32"),  # too few rows for what it takes to pack B
         ({"k": 16, "m": 4096, "n": 4096}, "f32"),
@@ -170,6 +170,41 @@ class TestOnTheUnit:
         for result in (np.full((m, n), np.nan, np.float32), np.full((n, m), np.nan, np.float32).T):
             product = multiply("amx_f32", a, b, result, num_threads=2)
             assert np.all(np.abs(product - exact) <= 2.0**-23 * (k + 1) * magnitude)
+
+    @pytest.mark.parametrize("num_threads", [1, 3])
+    @pytest.mark.parametrize("k", [70, 700])
+    @pytest.mark.parametrize("rows", [(200, 90), (90, 200), (1100, 600)])  # of large ones all threads compute each
+    def test_matrices_of_a_batch_are_split_by_themselves(self, rows: tuple[int, int], k: int, num_threads: int) -> None:
+        random = np.random.default_rng(7)
+        a = random.standard_normal((3, rows[0], k)).astype(np.float32)
+        b = random.standard_normal((3, k, rows[1])).astype(np.float32)
+        a[1, 5, 5], b[2, 5, 5] = 1e-41, np.nan
+        results = [
+            multiply(name, a, b, np.full((3, *rows), np.inf, np.float32), num_threads=num_threads)
+            for name in ("amx_f32", "f32")
+        ]
+        np.testing.assert_array_equal(bits(results[0][0]), bits(product("amx_f32", a[0], b[0])))
+        for of_unit, plain in zip(*(result[1:] for result in results), strict=True):
+            np.testing.assert_array_equal(bits(of_unit[:64, :64]), bits(plain[:64, :64]))  # of the first part
+
+    def test_a_side_may_be_split_panel_by_panel(self) -> None:
+        """What is split of 10 strips at 16000 steps takes 32 MB."""
+        random = np.random.default_rng(8)
+        a, b = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((400, 16000), (16000, 1030)))
+        np.testing.assert_array_equal(product("amx_f32", a, b, 2), a @ b)
+        a[-1, -1] = np.inf  # of the second panel
+        mixed = product("amx_f32", a, b)
+        np.testing.assert_array_equal(mixed[:-1], (a[:-1] @ b))
+        assert np.all(np.isinf(mixed[-1]) == (b[-1] != 0))
+
+    @pytest.mark.parametrize("order", ["C", "F"])
+    @pytest.mark.parametrize("special", [None, 1e-40])
+    @pytest.mark.parametrize("sizes", [(1, 300, 520, 700), (1, 520, 300, 700), (3, 70, 130, 90), (2, 1100, 600, 100)])
+    def test_the_epilogue_sees_every_finished_block_once(
+        self, sizes: tuple[int, int, int, int], special: float | None, order: str
+    ) -> None:
+        batch, *of_matrix = sizes
+        assert_shown_once(batch, "amx_f32", *of_matrix, order, special)
 
     @pytest.mark.parametrize(("precision", "kind"), [("default", "amx_f32"), ("highest", "f32")])
     def test_who_asks_for_precision_gets_multiply_adds(self, precision: str, kind: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.codegen.libraries import test_gemm
 from tests.codegen.libraries.test_gemm import RESULTS, RUN, TARGETS, linked, multiply, random_array
-from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES, is_turned_round, product_function
+from xlapy.codegen.libraries.gemm import LOW_ROWS, is_turned_round, product_function
+from xlapy.codegen.libraries.gemm_problem import SIZES
 from xlapy.codegen.libraries.gemm_strips import strips_of
 from xlapy.codegen.libraries.gemm_types import LIBRARY_TYPES
 from xlapy_runtime import threads

@@ -14,7 +14,8 @@ from xlapy.codegen.frame import Frame
 from xlapy.codegen.ir import I64, PTR, Value
 from xlapy.codegen.kernel_calls import table_of
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
-from xlapy.codegen.libraries.gemm import SIZES, kind_on, product_function
+from xlapy.codegen.libraries.gemm import kind_on, product_function
+from xlapy.codegen.libraries.gemm_problem import SIZES
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.spread import SPREAD_SIZES
 from xlapy.codegen.packed_constants import PackedSide, packed_side

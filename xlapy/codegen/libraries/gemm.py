@@ -191,12 +191,8 @@ _LEAST_PLANES_SIDE = 112
 _LEAST_PLANES_STEPS = 64
 _LEAST_PLANES_WORK = 1 << 22
 """Rows and columns of a square product in planes, steps along K, and multiplications in all (Sapphire Rapids, one core:
-256 by 256 takes 0.56 of the time of multiply-adds, 64 by 768 by 768 0.7, 512 by 64 by 512 0.89; half as much work, two
-cores, as long)."""
-
-_LEAST_PLANES_SIDE_OF_BATCH = 128
-_LEAST_PLANES_WORK_OF_BATCH = 1 << 25
-"""The same of a batch, whose elements are looked at before they are split: on two cores there is more to wait for."""
+256 by 256 takes 0.56 of the time of multiply-adds, 64 by 768 by 768 0.7, eight of 512 by 64 by 512 0.5, of 512 by 512
+by 64 0.9; 64 by 64 as long)."""
 
 
 def product_function(kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
@@ -242,10 +238,8 @@ def _suits_planes(sizes: Mapping[str, int]) -> bool:
     included. Both sides are to have elements side by side."""
     m, n, k = (sizes[name] for name in "mnk")
     is_close = 1 in (sizes["a_row"], sizes["a_step"]) and 1 in (sizes["b_step"], sizes["b_column"])
-    is_batch = sizes["batches"] > 1
-    side = _LEAST_PLANES_SIDE_OF_BATCH if is_batch else _LEAST_PLANES_SIDE
-    work = _LEAST_PLANES_WORK_OF_BATCH if is_batch else _LEAST_PLANES_WORK
-    is_large = m * n >= side // 2 * (m + n) and k >= _LEAST_PLANES_STEPS and sizes["batches"] * m * n * k >= work
+    is_wide = m * n >= _LEAST_PLANES_SIDE // 2 * (m + n)
+    is_large = is_wide and k >= _LEAST_PLANES_STEPS and sizes["batches"] * m * n * k >= _LEAST_PLANES_WORK
     return is_close and is_large and not sizes.get("accumulate", 0)
 
 

@@ -7,8 +7,8 @@ import functools
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
-from xlapy.codegen.libraries.gemm_packing import emit_packing
 from xlapy.codegen.libraries.gemm_magnitudes import Seen
+from xlapy.codegen.libraries.gemm_packing import emit_packing
 from xlapy.codegen.libraries.gemm_planes import emit_plane_packing
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
@@ -68,11 +68,6 @@ takes 1.5 times as long, than they are copied in."""
 _COLUMNS_OF_LOW_PANEL = 256
 """Of a panel for the matrix unit and as many rows, or fewer (bf16, 128 by 3072 by 768: 0.9 of the time); half as many
 in planes, which take longer to be copied again (256 by 2048 by 2048: 1.12)."""
-
-_ROWS_OF_TWO_PARTS = 256
-_MOST_ROWS_OF_PART = 512
-_MOST_COLUMNS_OF_PART = 384
-"""In planes: with so many rows two parts share them; and what a part has at most."""
 
 _EVEN_PARTS = 4
 """Parts of a matrix that are large have so many at least: with more, rows and columns would be packed too often."""
@@ -539,13 +534,8 @@ class GemmPanels(GemmBlocks):
         k.if_else(are_small, lambda: self._run_matrices(k, problem), unless_small)
 
     def _suits_parts(self, k: KernelBuilder, problem: RecordValue, is_small: Value) -> Value:
-        """Whether each part of a single matrix had better pack what it needs: also of few rows in planes, which are
-        packed soon, while other cores take long to fetch what one has packed of B (128 by 3072 by 768, two cores: 0.6
-        of the time)."""
-        suits = is_small
-        if self._kind.planes > 1:
-            suits = k.or_(is_small, k.compare("lt", problem["m"], _ROWS_OF_TWO_PARTS))
-        return k.and_(self._is_single(k, problem), suits)
+        """Whether each part of a matrix had better pack what it needs."""
+        return k.and_(self._is_single(k, problem), is_small)
 
     def _is_single(self, k: KernelBuilder, problem: RecordValue) -> Value:
         return k.compare("eq", problem["batches"], 1)
@@ -560,21 +550,13 @@ class GemmPanels(GemmBlocks):
         """What several parts need is packed by each: to wait until all is packed, and to fetch from another core what
         that one has just written, takes longer (bf16, two cores: 128 by 128 30 us before, 22 so; 256: 178 and 161)."""
         m, n = problem["m"], problem["n"]
-        rows, columns = (self._squarish_part if self._kind.planes > 1 else self._part_of_rows)(k, m, n)
+        rows, columns = self._part_of_rows(k, m, n)
         row_parts = ceil_div(k, m, rows)
         problem.set(batch=0, block_rows=rows, block_columns=columns, row_blocks=row_parts)
         work = k.mul(k.mul(k.smin(rows, m), k.smin(columns, n)), work_per_element(k, problem, problem["k"]))
         count = k.mul(row_parts, ceil_div(k, n, columns))
         grain = self._grain(k, count, work)
         k.call(k.parameters["parallel"], [k.function_pointer(f"{self._prefix}_parts"), problem.place, count, grain])
-
-    def _squarish_part(self, k: KernelBuilder, m: Value, n: Value) -> tuple[Value, Value]:
-        """Rows and columns of a part in planes, which take long to be packed: of both sides about as many."""
-        halves = k.smin(ceil_div(k, m, 2), _MOST_ROWS_OF_PART)
-        rows = even_part(k, m, k.select(k.compare("lt", m, _ROWS_OF_TWO_PARTS), m, halves), self._tile_rows)
-        even_columns = ceil_div(k, n, ceil_div(k, k.const(I64, _EVEN_PARTS), ceil_div(k, m, rows)))
-        columns = even_part(k, n, k.smin(even_columns, _MOST_COLUMNS_OF_PART), self._shape.columns)
-        return rows, columns
 
     def _part_of_rows(self, k: KernelBuilder, m: Value, n: Value) -> tuple[Value, Value]:
         """Rows and columns of a part, with as many rows as a panel has."""

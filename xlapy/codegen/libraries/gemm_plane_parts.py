@@ -1,4 +1,4 @@
-"""Products of f32 in planes, one matrix by another: what both have in common is packed once, the rest by who needs it.
+"""Products of f32 in planes, of two matrices or a batch: what parts of C share is packed once, the rest by each.
 
 Of the two sides, the shorter one is shared: a panel of it, or all, is split into planes (`gemm_planes`) beforehand, by
 all threads. The other side is cut into parts, each some strips, the unit of work of a thread:
@@ -18,12 +18,21 @@ Parts and chunks depend on sizes alone, and an element is the same for any numbe
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_magnitudes import Seen, are_sums_of_planes, expect_magnitudes
 from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient
-from xlapy.codegen.libraries.gemm_problem import PACKED_CHUNK, PROBLEM, RANGE, SIZES, ceil_div, even_part
+from xlapy.codegen.libraries.gemm_problem import (
+    PACKED_CHUNK,
+    PROBLEM,
+    RANGE,
+    SIZES,
+    ceil_div,
+    even_part,
+    work_per_element,
+)
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
 from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_ROWS
 from xlapy.codegen.libraries.gemm_unit import SUMS_BYTES, configure_unit, emit_unit_kept, release_unit
@@ -35,6 +44,9 @@ _SIDE = 2 * UNIT_ROWS
 
 _BLOCK_BYTES = 3 * _SIDE * UNIT_ROW_BYTES
 """Of all planes of a strip, for a tile along K."""
+
+_CORNER_ROW = _SIDE * 4
+"""Bytes, of sums of which C has some."""
 
 _CHUNK = 512
 """Elements along K: a tile of sums takes as long to come and go as half of that."""
@@ -80,13 +92,25 @@ class _Part(records.Record):
     block: Value
 
 
-class _Place(records.Record):
-    """Where a tile of sums goes: rows are `row` bytes apart, quarters `beside` and `below`."""
+class _Chunk(records.Record):
+    """A stretch of K: its first step, and tiles along it; whether it is the last one, and its sums go to the epilogue
+    without having been in C."""
 
-    place: Value
+    step: Value
+    tiles: Value
+    is_last: Value
+    is_shown: Value
+
+
+class _Tile(records.Record):
+    """Sums of a strip of the part: the row and column of C where they begin, the number of the strip, where they lie
+    from chunk to chunk, and room for what C has only some of."""
+
     row: Value
-    beside: Value
-    below: Value
+    column: Value
+    strip: Value
+    sums: Value
+    corner: Value
 
 
 class GemmPlaneParts(GemmPlaneGradient):
@@ -98,6 +122,8 @@ class GemmPlaneParts(GemmPlaneGradient):
         for own in "ab":
             self._pack_shared(_OTHER[own])
             self._parts_of(own)
+        self._plane_matrix()
+        self._plane_matrices()
 
     @property
     def _plain_run(self) -> str:
@@ -105,9 +131,8 @@ class GemmPlaneParts(GemmPlaneGradient):
 
     def _suits_plane_parts(self, k: KernelBuilder, problem: RecordValue) -> Value:
         conditions = [
-            k.compare("eq", problem["batches"], 1),
             k.compare("eq", problem["accumulate"], 0),
-            k.compare("gt", k.smin(problem["m"], problem["n"]), 0),
+            k.compare("gt", k.smin(k.smin(problem["m"], problem["n"]), problem["batches"]), 0),
             k.compare("gt", problem["k"], 0),
             k.compare("le", problem["k"], _MOST_STEPS),
             k.compare("eq", self._steps_of_piece(k, problem), problem["k"]),
@@ -115,12 +140,62 @@ class GemmPlaneParts(GemmPlaneGradient):
         return functools.reduce(k.and_, conditions)
 
     def _run_plane_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
-        """The product, whose longer side is cut into parts."""
+        """The product, or those of a batch, the small ones by a thread each."""
+        parallel = k.parameters["parallel"]
+
+        def one() -> None:
+            self._multiply_in_planes(k, problem, k.const(I64, 0), self._plain_instead)
+
+        def some() -> None:
+            each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
+            grain = self._grain(k, problem["batches"], each)
+            matrices = k.function_pointer(f"{self._prefix}_plane_matrices")
+            k.call(parallel, [matrices, problem.place, problem["batches"], grain])
+
+        def one_by_one() -> None:
+            with k.loop(0, problem["batches"]) as batch:
+                k.call(f"{self._prefix}_plane_matrix", [parallel, problem.place, batch.index])
+
+        def batch() -> None:
+            k.if_else(self._is_small(k, problem), some, one_by_one)
+
+        k.if_else(k.compare("eq", problem["batches"], 1), one, batch)
+
+    def _plain_instead(self, k: KernelBuilder) -> None:
+        """All of the product by multiply-adds."""
+        k.call(self._plain_run, list(k.parameters.values()))
+        k.ret()
+
+    def _plane_matrix(self) -> None:
+        """Number `batch` of the problem's products."""
+        with self._function("plane_matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)]) as k:
+            problem, batch = PROBLEM.at(k, k.parameters["problem"]).copy(), k.parameters["batch"]
+            for name in "abc":
+                problem[name] = k.gep(problem[name], k.mul(batch, problem[f"{name}_batch"]))
+            self._multiply_in_planes(k, problem, batch, None)
+
+    def _plane_matrices(self) -> None:
+        """A range of a batch, each in one thread."""
+        with (
+            self._function("plane_matrices", RANGE, is_glue=True) as k,
+            k.loop(k.parameters["begin"], k.parameters["end"]) as batch,
+        ):
+            alone = k.function_pointer(f"{self._prefix}_alone")
+            k.call(f"{self._prefix}_plane_matrix", [alone, k.parameters["problem"], batch.index])
+
+    def _multiply_in_planes(
+        self, k: KernelBuilder, problem: RecordValue, batch: Value, instead: Callable[[KernelBuilder], None] | None
+    ) -> None:
+        """The product of two matrices, whose longer side is cut into parts. If all of the shorter side is looked at
+        before any part is computed, and cannot be split, what to do `instead`."""
+        problem["batch"] = batch
         is_high = k.compare("gt", problem["m"], problem["n"])
-        by = {own: functools.partial(self._run_parts_of, k, problem, own) for own in "ab"}
+        by = {own: functools.partial(self._run_parts_of, k, problem, own, instead) for own in "ab"}
         k.if_else(is_high, by["a"], by["b"])
 
-    def _run_parts_of(self, k: KernelBuilder, problem: RecordValue, own: str) -> None:
+    def _run_parts_of(
+        self, k: KernelBuilder, problem: RecordValue, own: str, instead: Callable[[KernelBuilder], None] | None
+    ) -> None:
         """Panel by panel of the shared side."""
         parallel, depth = k.parameters["parallel"], problem["k"]
         shared = _OTHER[own]
@@ -145,11 +220,11 @@ class GemmPlaneParts(GemmPlaneGradient):
             units, elements = self._units_of_shared(k, plan, problem, shared)
             grain = ceil_div(k, k.const(I64, PACKED_CHUNK), elements)
             k.call(parallel, [k.function_pointer(f"{self._prefix}_pack_shared_{shared}"), plan.place, units, grain])
-            is_all = k.compare("ge", plan["count"], count)
-            with k.if_(k.and_(is_all, k.not_(are_sums_of_planes(k, plan)))):
-                release_scratch(k, scratch)
-                k.call(self._plain_run, list(k.parameters.values()))
-                k.ret()
+            if instead is not None:
+                is_all = k.compare("ge", plan["count"], count)
+                with k.if_(k.and_(is_all, k.not_(are_sums_of_planes(k, plan)))):
+                    release_scratch(k, scratch)
+                    instead(k)
             parts = ceil_div(k, strips, width)
             work = k.mul(k.mul(k.mul(width, _SIDE), plan["count"]), k.add(depth, problem["epilogue_work"]))
             part = k.function_pointer(f"{self._prefix}_parts_of_{own}")
@@ -263,72 +338,64 @@ class GemmPlaneParts(GemmPlaneGradient):
         self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, own: str, part: _Part, step: Value, seen: Seen
     ) -> None:
         """Splits it, and adds its products to the sums, unless it is the last one and not all could be split."""
-        chunk = plan["chunk"]
-        depth = k.smin(chunk, k.sub(problem["k"], step))
-        tiles = ceil_div(k, depth, _SIDE)
-        first, zero = k.mul(part.first, _SIDE), k.const(I64, 0)
-        self._pack(k, problem, own, part.packed, part.strip, first, step, zero, part.strips, zero, tiles, seen=seen)
+        depth = k.smin(plan["chunk"], k.sub(problem["k"], step))
         is_last = k.compare("ge", k.add(step, depth), problem["k"])
+        chunk = _Chunk(step, ceil_div(k, depth, _SIDE), is_last, k.and_(is_last, self._may_buffer(k, problem)))
+        first, zero = k.mul(part.first, _SIDE), k.const(I64, 0)
+        strips, tiles = (zero, part.strips), (zero, chunk.tiles)
+        self._pack(k, problem, own, part.packed, part.strip, first, step, *strips, *tiles, seen=seen)
         k.if_else(
             k.and_(is_last, k.not_(seen.fits_beside(plan))),
             lambda: self._plain_part(k, plan, problem, own, part),
-            lambda: self._tiles_of_chunk(k, plan, problem, own, part, step, tiles, is_last),
+            lambda: self._tiles_of_chunk(k, plan, problem, own, part, chunk),
         )
 
     def _tiles_of_chunk(
-        self,
-        k: KernelBuilder,
-        plan: RecordValue,
-        problem: RecordValue,
-        own: str,
-        part: _Part,
-        step: Value,
-        tiles: Value,
-        is_last: Value,
+        self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, own: str, part: _Part, chunk: _Chunk
     ) -> None:
         """Of each strip of the shared side with each of the part."""
-        shared_strips = ceil_div(k, plan["count"], _SIDE)
-        shared_place = k.gep(plan["packed"], k.udiv(step, _SIDE), _BLOCK_BYTES)
-        adds = k.zext(k.compare("gt", step, 0), I64)
-        corner = k.alloca(I8, SUMS_BYTES, align=CACHE_LINE)
-        is_seen = self._is_seen_in_block(k, problem)
-        with k.loop(0, shared_strips) as shared:
-            operand = k.gep(shared_place, k.mul(shared.index, plan["strip"]))
-            later = k.gep(operand, plan["strip"])
+        place = k.gep(plan["packed"], k.udiv(chunk.step, _SIDE), _BLOCK_BYTES)
+        adds = k.zext(k.compare("gt", chunk.step, 0), I64)
+        with k.loop(0, ceil_div(k, plan["count"], _SIDE)) as shared:
+            operand = k.gep(place, k.mul(shared.index, plan["strip"]))
+            following = k.gep(operand, plan["strip"])
             with k.loop(0, part.strips) as strip:
                 sides = {own: k.gep(part.packed, k.mul(strip.index, part.strip)), _OTHER[own]: operand}
                 number = k.add(k.mul(shared.index, part.strips), strip.index)
-                old = k.gep(part.sums, number, SUMS_BYTES)
-                row, column = self._position(k, plan, own, part, shared.index, strip.index)
-                is_direct = self._is_direct_tile(k, problem, row, column)
-
-                def kept(old: Value = old) -> list[Value]:
-                    return _fields(_quarters(k, old))
-
-                def to_c(row: Value = row, column: Value = column, is_direct: Value = is_direct) -> list[Value]:
-                    place, pitch = self._place_in_c(k, problem, row, column), problem["c_row"]
-                    return k.if_else(
-                        is_direct, lambda: _fields(_rows(k, place, pitch)), lambda: _fields(_rows(k, corner, 128))
-                    )
-
-                def to_block(strip: Value = strip.index) -> list[Value]:
-                    pitch = self._block_pitch(k, own, part)
-                    offset = k.mul(strip, _SIDE * self._c_bytes) if own == "b" else k.mul(k.mul(strip, _SIDE), pitch)
-                    return _fields(_rows(k, k.gep(part.block, offset), pitch))
-
-                def finished(to_c: object = to_c, to_block: object = to_block) -> list[Value]:
-                    return k.if_else(is_seen, to_block, to_c)
-
-                goal = k.if_else(is_last, finished, kept)
-                fetched = k.udiv(k.mul(k.mul(strip.index, tiles), _BLOCK_BYTES), part.strips)
-                given = [tiles, sides["a"], sides["b"], old, adds, *goal, k.gep(later, fetched)]
+                fetched = k.udiv(k.mul(k.mul(strip.index, chunk.tiles), _BLOCK_BYTES), part.strips)
+                tile = _Tile(
+                    *self._position(k, plan, own, part, shared.index, strip.index),
+                    strip=strip.index,
+                    sums=k.gep(part.sums, number, SUMS_BYTES),
+                    corner=k.alloca(I8, SUMS_BYTES, align=CACHE_LINE),
+                )
+                given = [chunk.tiles, sides["a"], sides["b"], tile.sums, adds]
+                given += [*self._goal(k, problem, own, part, chunk, tile), k.gep(following, fetched)]
                 k.call(f"{self._prefix}_kept", given)
-                is_corner = k.and_(k.and_(is_last, k.not_(is_seen)), k.not_(is_direct))
-                with k.if_(is_corner):
-                    self._copy_corner(k, problem, corner, row, column)
-            with k.if_(is_last):
+                is_in_c = k.and_(chunk.is_last, k.not_(chunk.is_shown))
+                with k.if_(k.and_(is_in_c, k.not_(self._is_whole(k, problem, tile)))):
+                    self._copy_corner(k, problem, tile)
+            with k.if_(chunk.is_last):
                 row, column = self._position(k, plan, own, part, shared.index, k.const(I64, 0))
-                self._show_block(k, problem, own, part, is_seen, row, column)
+                self._show(k, problem, own, part, chunk.is_shown, row, column)
+
+    def _goal(
+        self, k: KernelBuilder, problem: RecordValue, own: str, part: _Part, chunk: _Chunk, tile: _Tile
+    ) -> list[Value]:
+        """Where the sums of a tile go: the place, and the bytes to the next row, to the quarter beside, and to that
+        below."""
+
+        def in_c() -> list[Value]:
+            place = self._place_in_c(k, problem, tile.row, tile.column)
+            of_whole, of_corner = (place, problem["c_row"]), (tile.corner, k.const(I64, _CORNER_ROW))
+            return k.if_else(
+                self._is_whole(k, problem, tile), lambda: _rows(k, *of_whole), lambda: _rows(k, *of_corner)
+            )
+
+        def complete() -> list[Value]:
+            return k.if_else(chunk.is_shown, lambda: self._rows_to_show(k, own, part, tile.strip), in_c)
+
+        return k.if_else(chunk.is_last, complete, lambda: _quarters(k, tile.sums))
 
     def _position(
         self, k: KernelBuilder, plan: RecordValue, own: str, part: _Part, shared: Value, strip: Value
@@ -341,39 +408,35 @@ class GemmPlaneParts(GemmPlaneGradient):
     def _place_in_c(self, k: KernelBuilder, problem: RecordValue, row: Value, column: Value) -> Value:
         return k.gep(k.gep(problem["c"], k.mul(row, problem["c_row"])), k.mul(column, problem["c_column"]))
 
-    def _is_direct_tile(self, k: KernelBuilder, problem: RecordValue, row: Value, column: Value) -> Value:
+    def _is_whole(self, k: KernelBuilder, problem: RecordValue, tile: _Tile) -> Value:
         """Whether C has all of a tile, and by rows."""
-        has_rows = k.compare("le", k.add(row, _SIDE), problem["m"])
-        has_columns = k.compare("le", k.add(column, _SIDE), problem["n"])
+        has_rows = k.compare("le", k.add(tile.row, _SIDE), problem["m"])
+        has_columns = k.compare("le", k.add(tile.column, _SIDE), problem["n"])
         is_by_rows = k.compare("eq", problem["c_column"], self._c_bytes)
         return k.and_(k.and_(has_rows, has_columns), is_by_rows)
 
-    def _copy_corner(self, k: KernelBuilder, problem: RecordValue, corner: Value, row: Value, column: Value) -> None:
+    def _copy_corner(self, k: KernelBuilder, problem: RecordValue, tile: _Tile) -> None:
         """The part of a tile that C has."""
-        rows, columns = (k.smin(k.sub(problem[name], at), _SIDE) for name, at in (("m", row), ("n", column)))
-        goal = [self._place_in_c(k, problem, row, column), problem["c_row"], problem["c_column"]]
-        pitch = k.const(I64, _SIDE * self._c_bytes)
-        k.call(f"{self._prefix}_copy_out", [corner, pitch, *goal, rows, columns, k.const(I64, 0)])
+        places = (("m", tile.row), ("n", tile.column))
+        valid = [k.smin(k.sub(problem[name], place), _SIDE) for name, place in places]
+        sums = [tile.corner, k.const(I64, _CORNER_ROW)]
+        goal = [self._place_in_c(k, problem, tile.row, tile.column), problem["c_row"], problem["c_column"]]
+        k.call(f"{self._prefix}_copy_out", [*sums, *goal, *valid, k.const(I64, 0)])
 
     # What an epilogue sees
 
-    def _is_seen_in_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether sums go to the epilogue without having been in C."""
-        return self._may_buffer(k, problem)
+    def _rows_to_show(self, k: KernelBuilder, own: str, part: _Part, strip: Value) -> list[Value]:
+        """Where a strip's sums go that the epilogue will see with those of all others of the part."""
+        pitch = self._block_pitch(k, own, part)
+        offset = k.mul(strip, _SIDE * self._c_bytes) if own == "b" else k.mul(k.mul(strip, _SIDE), pitch)
+        return _rows(k, k.gep(part.block, offset), pitch)
 
     def _block_pitch(self, k: KernelBuilder, own: str, part: _Part) -> Value:
         columns = k.mul(part.strips, _SIDE) if own == "b" else k.const(I64, _SIDE)
         return self._block_row_bytes(k, columns)
 
-    def _show_block(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        own: str,
-        part: _Part,
-        is_seen: Value,
-        row: Value,
-        column: Value,
+    def _show(
+        self, k: KernelBuilder, problem: RecordValue, own: str, part: _Part, is_shown: Value, row: Value, column: Value
     ) -> None:
         """Shows the epilogue the sums of a strip of the shared side and all of the part."""
         length = k.mul(part.strips, _SIDE)
@@ -383,8 +446,8 @@ class GemmPlaneParts(GemmPlaneGradient):
         c = self._place_in_c(k, problem, row, column)
         in_block = [part.block, self._block_pitch(k, own, part), k.const(I64, self._c_bytes)]
         in_c = [c, problem["c_row"], problem["c_column"]]
-        source = k.if_else(is_seen, lambda: in_block, lambda: in_c)
-        self._run_epilogue(k, problem, [c, k.const(I64, 0), row, rows, column, columns], source)
+        source = k.if_else(is_shown, lambda: in_block, lambda: in_c)
+        self._run_epilogue(k, problem, [c, problem["batch"], row, rows, column, columns], source)
 
     # What cannot be split
 
@@ -404,7 +467,7 @@ class GemmPlaneParts(GemmPlaneGradient):
         null, alone = k.const(PTR, 0), k.function_pointer(f"{self._prefix}_alone")
         k.call(self._plain_run, [alone, *places, numbers, null, null])
         source = [places[-1], problem["c_row"], problem["c_column"]]
-        self._run_epilogue(k, problem, [places[-1], k.const(I64, 0), row, rows, column, columns], source)
+        self._run_epilogue(k, problem, [places[-1], problem["batch"], row, rows, column, columns], source)
 
     def _numbers_of_plain(self, k: KernelBuilder, problem: RecordValue, rows: Value, columns: Value) -> Value:
         """The sizes that describe the part to the library's function."""
@@ -419,17 +482,12 @@ class GemmPlaneParts(GemmPlaneGradient):
         return numbers
 
 
-def _quarters(k: KernelBuilder, place: Value) -> _Place:
-    """Each quarter of a tile in one piece."""
+def _quarters(k: KernelBuilder, place: Value) -> list[Value]:
+    """A tile whose quarters are each in one piece."""
     quarter = SUMS_BYTES // 4
-    return _Place(place, k.const(I64, UNIT_ROW_BYTES), k.const(I64, quarter), k.const(I64, 2 * quarter))
+    return [place, *(k.const(I64, bytes) for bytes in (UNIT_ROW_BYTES, quarter, 2 * quarter))]
 
 
-def _rows(k: KernelBuilder, place: Value, pitch: Value | int) -> _Place:
-    """Rows of a tile, so many bytes apart."""
-    row = k.const(I64, pitch) if isinstance(pitch, int) else pitch
-    return _Place(place, row, k.const(I64, UNIT_ROW_BYTES), k.mul(row, UNIT_ROWS))
-
-
-def _fields(place: _Place) -> list[Value]:
-    return [place.place, place.row, place.beside, place.below]
+def _rows(k: KernelBuilder, place: Value, pitch: Value) -> list[Value]:
+    """A tile whose rows are `pitch` bytes apart."""
+    return [place, pitch, k.const(I64, UNIT_ROW_BYTES), k.mul(pitch, UNIT_ROWS)]

@@ -3,11 +3,11 @@
     pack_a(depth, source, across, along, valid, packed, seen)        32 rows of A
     pack_b(depth, source, across, along, valid, packed, seen)        32 columns of B
 
-Parameters are those of `gemm_packing`; at `seen` magnitudes are noted (`gemm_magnitudes`). For each tile along K, 32 elements, follow the planes: first that of the
-elements rounded to bf16, then that of what is left, then that of what is left then, which is exact. A plane has what
-tiles of the unit read: of A, for each row of the strip 16 pairs along K; of B, for each pair those of all columns. An
-element and the 16th behind it make a pair, so that none changes its lane. K is filled up with zeros; of rows and
-columns that a strip does not have, nothing is read afterwards.
+Parameters are those of `gemm_packing`; at `seen` magnitudes are noted (`gemm_magnitudes`). For each tile along K, 32
+elements, follow the planes: first that of the elements rounded to bf16, then that of what is left, then that of what is
+left then, which is exact. A plane has what tiles of the unit read: of A, for each row of the strip 16 pairs along K; of
+B, for each pair those of all columns. An element and the 16th behind it make a pair, so that none changes its lane. K
+is filled up with zeros; of rows and columns that a strip does not have, nothing is read afterwards.
 
 Rounding is to nearest, and ties away from zero: that takes two instructions, and any nearest will do.
 """
@@ -24,6 +24,8 @@ from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS, GemmType
 from xlapy.codegen.libraries.gemm_unit_packing import UnitPacking
 from xlapy.codegen.register_transpose import transposed
+
+_PARAMETERS = [*PACK_PARAMETERS, ("seen", PTR)]
 
 _LANES = UNIT_STEPS
 _VECTOR = F32.with_lanes(_LANES)
@@ -44,7 +46,12 @@ def emit_plane_packing(module: Module, kind: GemmType, prefix: str, shape: TileS
     for name, (packing, width) in packings.items():
         function = f"{prefix}_{name}"
         with KernelBuilder(
-            module, function, [*PACK_PARAMETERS, ("seen", PTR)], None, attributes=attributes, parameter_attributes=noalias
+            module,
+            function,
+            _PARAMETERS,
+            None,
+            attributes=attributes,
+            parameter_attributes=noalias,
         ) as k:
             packing(k, kind, width).emit()
 

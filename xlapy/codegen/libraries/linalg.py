@@ -22,8 +22,8 @@ from xlapy.codegen.kernels.linalg import LARGEST_BLOCK, VECTORS
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.triangular import Buffer, Matrix
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm import LOW_ROWS, SIZES
-from xlapy.codegen.libraries.gemm_problem import strip_bytes
+from xlapy.codegen.libraries.gemm import LOW_ROWS
+from xlapy.codegen.libraries.gemm_problem import SIZES, strip_bytes
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
 from xlapy.codegen.libraries.gemm_tile import tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES

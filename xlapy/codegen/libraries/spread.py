@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm_problem import SIZES
-from xlapy.codegen.libraries.gemm_problem import ceil_div
+from xlapy.codegen.libraries.gemm_problem import SIZES, ceil_div
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.codegen.target import Target
