@@ -189,13 +189,13 @@ Where a processor has a matrix unit (AMX) and the system lends it, dots and conv
 use it. It takes subnormal numbers, of operands and of sums, for zeros, so bf16 below 1.2e-38 does not count; those
 whose precision is `high` or `highest` are computed without it, and keep them.
 
-It also computes large dots of f32, of 2^25 multiplications and about 128 rows and columns or more, and convolutions of
+It also computes dots of f32, of 2^22 multiplications and about 112 rows and columns or more, and convolutions of
 f32 whose features lie side by side and about fill what it reads at a time, unless they are to be `high` or `highest`:
 each element is the sum of three bf16, and six products of these make one, of whose magnitude the three that are left
 out are 2^-23 at most, and 2^-26 on average. Sums are made in longer pieces, so that results are nearer to the exact
 ones than those of multiply-adds one after the other. Where an element is below 2^-103, or a product may be below 2^-98,
-so that parts of it would be subnormal, or too large, all of it is computed by multiply-adds: what is infinite, NaN or
-tiny is what it is without the unit.
+so that parts of it would be subnormal, or too large, the convolution, or some hundred rows or columns of a dot in which
+it is, are computed by multiply-adds: what is infinite, NaN or tiny is what it is without the unit.
 """
 
 _JAX_HEAD = """\
