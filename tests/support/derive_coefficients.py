@@ -190,6 +190,39 @@ def cost_of_rounding(low: Real, high: Real, inverse: Real) -> Real:
     return max(abs((inverse * m - 1) ** 3 / mp.log(m)) for m in (low, high))
 
 
+def significand_edges() -> list[tuple[Real, Real]]:
+    """The 16 pieces of the numbers from 3/4 to 3/2, as the leading four bits behind the point number them."""
+    above = [(1 + mp.mpf(n) / 16, 1 + mp.mpf(n + 1) / 16) for n in range(8)]
+    below = [(mp.mpf(n) / 32, mp.mpf(n + 1) / 32) for n in range(24, 32)]
+    return [*above, *below]
+
+
+def significand_pieces(bits: int, behind: int) -> tuple[list[float], list[float]]:
+    """For each piece a number of so many bits that makes those there close to 1, and minus its logarithm, which has so
+    many bits behind the point and still is all but exact: of many such numbers the one that is so by chance. Next to 1
+    it is 1, on both sides; elsewhere what is left has about the same share in the logarithm at both ends."""
+    inverses, logarithms = [], []
+    for low, high in significand_edges():
+        if mp.mpf(1) in (low, high):
+            inverses.append(1.0)
+            logarithms.append(0.0)
+            continue
+        at_low, at_high = abs(mp.log(low)), abs(mp.log(high))
+        middle = int(mp.nint(mp.log((high * at_low + low * at_high) / (at_low + at_high)) * 2**behind))
+        tries = min(TRIES, 2**behind // 512)
+        candidates = [mp.mpf(number) / 2**behind for number in range(middle - tries, middle + tries + 1)]
+        logarithm = min(candidates, key=lambda c: distance_of_rounded(mp.exp(-c), bits))
+        inverses.append(split(mp.exp(-logarithm), bits)[0])
+        logarithms.append(float(logarithm))
+    return inverses, logarithms
+
+
+def distance_of_rounded(number: Real, bits: int) -> Real:
+    """How far a number is from the nearest one of so many bits, relative to itself."""
+    return abs(split(number, bits)[1] / number)
+
+
+TRIES = 4096
 LOG_LOWEST, LOG_PIECES = 0.703125, 16
 LOG_NEAR_LIMIT = max(
     abs(inverse * m - 1)
@@ -369,6 +402,24 @@ FOR_BOTH: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], R
         5,
         10,
     ),
+    "LOG_CLOSE": (
+        "(log(1 + r) - r) / r^2, with relative errors of log(1 + r)",
+        near_zero(lambda r: (mp.log1p(r) - r) / r**2),
+        near_zero(lambda r: abs(r**2 / mp.log1p(r))),
+        mp.mpf(-1) / 32,
+        (mp.mpf(1) / 16, mp.mpf(1) / 16),
+        3,
+        8,
+    ),
+    "EXP_CLOSE": (
+        "(e^r - 1 - r) / r^2 up to log(2) / 32, with relative errors of e^r",
+        near_zero(lambda r: (mp.expm1(r) - r) / r**2),
+        lambda r: r**2 * mp.exp(-r),
+        -LN2 / 32,
+        (LN2 / 32, LN2 / 32),
+        1,
+        4,
+    ),
     "TANH": (
         "(tanh r - r) / r^3 of r^2, with relative errors of tanh r",
         root(lambda r: (mp.tanh(r) - r) / r**3),
@@ -469,10 +520,14 @@ def words_of_two_over_pi(count: int) -> list[int]:
 
 
 def write_tuple(name: str, numbers: list[Any], indent: str = "") -> None:
+    end = "," if indent else ""
+    if len(numbers) == 1:
+        print(f"{indent}{name} ({numbers[0]!r},){end}")
+        return
     print(f"{indent}{name} (")
     for number in numbers:
         print(f"{indent}    {number!r},")
-    print(f"{indent})" + ("," if indent else ""))
+    print(f"{indent}){end}")
 
 
 SPECIAL = frozenset(
@@ -538,6 +593,9 @@ def write_constants() -> None:
     parts = rational(root(lambda x: mp.tanh(x) / x), mp.mpf(0), mp.mpf("12.25"), 2, 2)
     for name, part in zip(("BRIEF_TANH_ABOVE", "BRIEF_TANH_BELOW"), parts, strict=True):
         write_tuple(f"{name} =", part)
+    print("# (1 / sqrt(1 - e) - 1) / e for |e| < 2^-13, which are the first terms of its series")
+    series = [float(mp.binomial(mp.mpf(-1) / 2, n) * (-1) ** n) for n in range(1, 5)]
+    write_each("INVERSE_ROOT", {"f32": series[:1], "f64": series})
     print("# high part times an exponent is exact, even without fma")
     print(f'LN2 = {{"f32": {tuple(split(LN2, 14))}, "f64": {tuple(split(LN2, 36))}}}')
     print(f'LOG2_E = {{"f32": {tuple(split(1 / LN2, 12))}, "f64": {tuple(split(1 / LN2, 28))}}}')
@@ -564,6 +622,17 @@ def write_constants() -> None:
     for part, name in enumerate(("LOG_PIECES_HIGH", "LOG_PIECES_LOW")):
         bits = {"f32": 14, "f64": 36}
         write_each(name, {kind: [fixed_point(-mp.log(c), bits[kind])[part] for c in log_inverses()] for kind in bits})
+    print("# pieces of the numbers from 3/4 to 3/2: what makes each close to 1, and minus its logarithm, likewise")
+    formats = {"f32": (24, 16), "f64": (53, 42)}
+    pieces = {kind: significand_pieces(*form) for kind, form in formats.items()}
+    parts_of_log = {kind: split_below(LN2, behind) for kind, (_, behind) in formats.items()}
+    for part, name in enumerate(("SIGNIFICAND_INVERSES", "SIGNIFICAND_LOGARITHMS")):
+        write_each(name, {kind: parts[part] for kind, parts in pieces.items()})
+    print("# the logarithm of 2 with as many bits behind the point, and what is left")
+    below = ", ".join(f'"{kind}": {tuple(parts)}' for kind, parts in parts_of_log.items())
+    print(f"LN2_BELOW = {{{below}}}")
+    print("# 2^(n / 16)")
+    write_tuple("ROOTS_OF_TWO =", [float(mp.mpf(2) ** (mp.mpf(n) / 16)) for n in range(16)])
     write_tuple("TWO_OVER_PI_WORDS =", words_of_two_over_pi(40))
 
 

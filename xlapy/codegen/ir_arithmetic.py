@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xlapy.codegen.ir_conversions import Conversions, unsigned
 from xlapy.codegen.ir_types import (
@@ -60,6 +60,8 @@ _FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
 }
 _REGISTER_BITS = (128, 256, 512)
 """Of registers for which there are estimates."""
+_FROM_THREE_QUARTERS, _NAN_IF_NEGATIVE, _ROUND_AS_USUAL = 3, 8, 4
+"""Operands of instructions: from where on significands are, what negative numbers have, and by what is rounded."""
 _SPECIAL = frozenset((-1, 0, 1))
 """Operands that some operation needs no instruction for."""
 _SHIFTS = frozenset(("shl", "lshr", "ashr"))
@@ -500,16 +502,42 @@ class Arithmetic(Conversions):
 
     def _estimate(self, name: str, x: Value) -> Value:
         """What an instruction finds for each register of 16, 32 or 64 bytes."""
+        wanted = x.type.lanes * x.type.bits
+        size = next((size for size in _REGISTER_BITS if size >= wanted), _REGISTER_BITS[-1])
+        return self._of_registers(name, x, lambda part: (part, self.const(part.type, 0.0), self._all_lanes(part)), size)
+
+    def significand(self, x: Value) -> Value:
+        """x / 2^n for the n that makes it at least 3/4 and less than 3/2: 1 of zeros and of infinity, NaN of what is
+        negative. Only where the target `has_permute`."""
+        wanted = self.const(I32, _FROM_THREE_QUARTERS | _NAN_IF_NEGATIVE)
+        return self._of_registers(
+            "mask.getmant", x, lambda part: (part, wanted, *self._unmasked(part)), _REGISTER_BITS[-1]
+        )
+
+    def exponent(self, x: Value) -> Value:
+        """The logarithm of |x| to base 2, rounded down: an infinity of zeros and infinities. Only where the target
+        `has_permute`."""
+        return self._of_registers("mask.getexp", x, lambda part: (part, *self._unmasked(part)), _REGISTER_BITS[-1])
+
+    def _unmasked(self, part: Value) -> tuple[Value, ...]:
+        """What instructions for whole registers take for lanes that are left out, which these are, and how to round."""
+        return self.const(part.type, 0.0), self._all_lanes(part), self.const(I32, _ROUND_AS_USUAL)
+
+    def _all_lanes(self, part: Value) -> Value:
+        return self.const(I16 if part.type.lanes == 16 else I8, -1)
+
+    def _of_registers(self, name: str, x: Value, operands: Callable[[Value], Sequence[Value]], size: int) -> Value:
+        """What an instruction of AVX-512 with these operands gives for each register of `size` bits."""
         lanes, bits = x.type.lanes, x.type.bits
-        size = next((size for size in _REGISTER_BITS if size >= lanes * bits), _REGISTER_BITS[-1])
-        type, mask = x.type.with_lanes(size // bits), I16 if size // bits == 16 else I8
+        type = x.type.with_lanes(size // bits)
         symbol = f"llvm.x86.avx512.{name}.{'ps' if bits == 32 else 'pd'}.{size}"
-        self.module.declare(symbol, type, [type, type, mask])
         parts = []
         for first in range(0, lanes, type.lanes):
             part = self._register_of(x, first, type.lanes)
-            operands = f"{type.text} {part.text}, {type.text} {self.const(type, 0.0).text}, {mask.text} -1"
-            parts.append(self._pure(type, f"call {type.text} @{symbol}({operands})", part))
+            given = operands(part)
+            self.module.declare(symbol, type, [operand.type for operand in given])
+            text = ", ".join(f"{operand.type.text} {operand.text}" for operand in given)
+            parts.append(self._pure(type, f"call {type.text} @{symbol}({text})", *given))
         if lanes == 1:
             return self.extract(parts[0], 0)
         parts += [parts[0]] * (-len(parts) % (1 << (len(parts) - 1).bit_length()))

@@ -209,11 +209,9 @@ def scale(k: KernelBuilder, x: Value, exponent: Exponent, kept: Value | None = N
     return k.mul(k.mul(x, first), second)
 
 
-def scale_one_plus(k: KernelBuilder, p: Value, exponent: Exponent, kept: Value | None = None) -> Value:
-    """(1 + p) * 2^n, as `scale` has it to the last bit: the first power of two is what p is multiplied with and added
-    to."""
-    if k.has_scalef:
-        return scale(k, k.add(p, 1.0), exponent, kept)
+def scale_one_plus(k: KernelBuilder, p: Value, exponent: Exponent) -> Value:
+    """(1 + p) * 2^n, as `scale` has it to the last bit where that needs two steps: the first power of two is what p is
+    multiplied with and added to."""
     first, second = _halves(k, p.type, exponent)
     return k.mul(k.muladd(p, first, first), second)
 

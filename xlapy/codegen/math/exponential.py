@@ -1,6 +1,9 @@
 """exp, exp2, expm1 and logistic.
 
 e^x = 2^n e^r,  n = round(x / ln 2),  r = x - n ln 2  in two steps that lose nothing
+
+Where lanes choose among others, n is a multiple of 1/16, of which a table has the powers of the fractions: r is so much
+smaller, and half of the terms will do.
 """
 
 from __future__ import annotations
@@ -9,7 +12,8 @@ import math
 from typing import NamedTuple
 
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.coefficients import EXP, EXP2, LN2
+from xlapy.codegen.ir_types import float_to_bits
+from xlapy.codegen.math.coefficients import EXP, EXP2, EXP_CLOSE, LN2, ROOTS_OF_TWO
 from xlapy.codegen.math.common import (
     Exponent,
     at_most,
@@ -76,7 +80,22 @@ def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """e^(x + low), where `low` holds what x is too short for."""
     lowest, highest = _RANGE[x.type.kind]
     x, kept = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1 / math.log(2)))
-    return scale_one_plus(k, *reduced_exp(k, x, low), kept)
+    if k.has_scalef:
+        return _exp_by_roots(k, x, low, kept)
+    return scale_one_plus(k, *reduced_exp(k, x, low))
+
+
+def _exp_by_roots(k: KernelBuilder, x: Value, low: Value | None, kept: Value | None) -> Value:
+    """e^(x + low) for x up to where it is infinite, or zero but in the lanes that are `kept`: the instruction that
+    scales takes the whole part of n."""
+    shift = format_of(x.type).round_shift / len(ROOTS_OF_TWO)
+    shifted = k.muladd(x, 1 / math.log(2), k.const(x.type, shift))
+    n, number = k.sub(shifted, shift), k.to_integer_bits(shifted)
+    r = _rest(k, x, low, n)
+    p = k.muladd(squared(k, r), horner(k, r, EXP_CLOSE), r)
+    power = k.lookup(x.type, ROOTS_OF_TWO, number)
+    whole = k.ashr(k.sub(number, float_to_bits(shift, x.type.bits)), len(ROOTS_OF_TWO).bit_length() - 1)
+    return k.scalef(k.muladd(power, p, power), n, whole, kept)
 
 
 def _from_lowest_of_low(k: KernelBuilder, x: Value, low: float) -> tuple[Value, Value | None]:
@@ -88,7 +107,7 @@ def exp_of_low(k: KernelBuilder, x: Value) -> Value:
     the instructions that scale."""
     x, kept = _from_lowest_of_low(k, x, _RANGE[x.type.kind][0])
     if k.has_scalef:
-        return scale_one_plus(k, *reduced_exp(k, x), kept)
+        return _exp_by_roots(k, x, None, kept)
     n = nearest_low_exponent(k, x, 1 / math.log(2))
     p = _less_one(k, _rest(k, x, None, n.whole))
     return lower(k, k.muladd(p, n.raised, n.raised))
@@ -98,7 +117,7 @@ def exp_of_high(k: KernelBuilder, x: Value) -> Value:
     """e^x, to the same bits, for x from `LEAST_OF_HIGH` on: what it is scaled by is a normal power of two, halved."""
     x = at_most(k, x, _RANGE[x.type.kind][1])
     if k.has_scalef:
-        return scale_one_plus(k, *reduced_exp(k, x))
+        return _exp_by_roots(k, x, None, None)
     n, half = nearest_power(k, x, 1 / math.log(2), -1)
     result = k.muladd(_less_one(k, _rest(k, x, None, n)), half, half)
     return k.add(result, result)

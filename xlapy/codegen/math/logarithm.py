@@ -2,6 +2,9 @@
 
 x = 2^e (1 + f),  sqrt(1/2) < 1 + f < sqrt(2),  s = f / (2 + f)
 log(1 + f) = f - f^2/2 + s (f^2/2 + R),  R = log((1 + s) / (1 - s)) / s - 2
+
+Where instructions take numbers apart, and lanes choose among others, with c of a table so that m c is close to 1:
+x = 2^e m,  3/4 <= m < 3/2,  r = m c - 1,  log(m) = -log(c) + log(1 + r)
 """
 
 from __future__ import annotations
@@ -10,14 +13,18 @@ from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import (
     LN2,
+    LN2_BELOW,
     LOG,
     LOG2_E,
+    LOG_CLOSE,
     LOG_INVERSES,
     LOG_LOWEST,
     LOG_NEAR,
     LOG_OF_FRACTION,
     LOG_PIECES_HIGH,
     LOG_PIECES_LOW,
+    SIGNIFICAND_INVERSES,
+    SIGNIFICAND_LOGARITHMS,
 )
 from xlapy.codegen.math.common import (
     INFINITY,
@@ -61,12 +68,30 @@ def _combined(k: KernelBuilder, e: Value, f: Value, low: Value | None = None) ->
 
 
 def log(k: KernelBuilder, x: Value) -> Value:
-    """The natural logarithm; a library has it if some lane is not a positive normal number."""
+    """The natural logarithm; a library has it if some lane is not a positive normal number, but where instructions take
+    any number apart."""
+    if k.module.has_permute:
+        return _log_by_significand(k, x)
     is_rare = k.any_lane(is_unusual(k, x), bits=x.type.bits)
     (result,) = k.if_else(
         is_rare, lambda: ANY_LOGARITHMS[x.type.kind].call(k, x), lambda: log_of_usual(k, x), likely=False
     )
     return result
+
+
+def _log_by_significand(k: KernelBuilder, x: Value) -> Value:
+    """The same of any number, without a division: its exponent is an infinity where it is none, and its significand a
+    NaN. The sum of e log(2) and the logarithm that a piece has is exact, but for the low part of log(2), which has the
+    sign of the high one, for infinities."""
+    kind = x.type.kind
+    m, e = k.significand(x), k.exponent(x)
+    e = k.select(k.compare("lt", m, 1.0), k.add(e, 1.0), e)
+    piece = k.lshr(k.to_integer_bits(m), format_of(x.type).mantissa - _PIECE_BITS)
+    r = k.fma(m, k.lookup(x.type, SIGNIFICAND_INVERSES[kind], piece), -1.0)
+    ln2_high, ln2_low = LN2_BELOW[kind]
+    high = k.fma(e, ln2_high, k.lookup(x.type, SIGNIFICAND_LOGARITHMS[kind], piece))
+    low = k.fma(k.mul(r, r), horner(k, r, LOG_CLOSE), r)
+    return k.add(high, k.fma(e, k.const(x.type, ln2_low), low))
 
 
 def log_of_usual(k: KernelBuilder, x: Value) -> Value:
@@ -88,6 +113,9 @@ def _log_of_any(k: KernelBuilder, x: Value) -> tuple[Value]:
     m, e = split_exponent(k, x)
     return (with_specials(k, x, _combined(k, e, k.sub(m, 1.0))),)
 
+
+_PIECE_BITS = 4
+"""Of a significand behind the point, which number its piece."""
 
 _MANY_BITS = 1 << 10
 """Of what is computed together of logarithms that the library has: arrays with a zero here and there are not that
