@@ -222,6 +222,12 @@ def distance_of_rounded(number: Real, bits: int) -> Real:
     return abs(split(number, bits)[1] / number)
 
 
+def share_lost(number: Real, bits: int) -> float:
+    """What a number of so many bits lacks of the one that it stands for, relative to itself."""
+    rounded, rest = split(number, bits)
+    return float(mp.mpf(rest) / rounded)
+
+
 TRIES = 4096
 LOG_LOWEST, LOG_PIECES = 0.703125, 16
 LOG_NEAR_LIMIT = max(
@@ -356,6 +362,7 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
 # the same for results of bf16: errors of some 2^-16 are added to one of up to half an ulp, 2^-9
 BRIEF: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, Real, int]] = {
     "BRIEF_EXP2": ("2^r", lambda r: mp.mpf(2) ** r, lambda r: mp.mpf(2) ** -r, mp.mpf("-0.5"), mp.mpf("0.5"), 4),
+    "BRIEF_EXP2_ABOVE": ("2^r", lambda r: mp.mpf(2) ** r, lambda r: mp.mpf(2) ** -r, mp.mpf(0), mp.mpf(1), 4),
     "BRIEF_LOG": (
         "log(1 + f) / f",
         near_zero(lambda f: mp.log1p(f) / f),
@@ -631,8 +638,11 @@ def write_constants() -> None:
     print("# the logarithm of 2 with as many bits behind the point, and what is left")
     below = ", ".join(f'"{kind}": {tuple(parts)}' for kind, parts in parts_of_log.items())
     print(f"LN2_BELOW = {{{below}}}")
-    print("# 2^(n / 16)")
-    write_tuple("ROOTS_OF_TWO =", [float(mp.mpf(2) ** (mp.mpf(n) / 16)) for n in range(16)])
+    print("# 2^(n / 16), and what these lack, rounded, of themselves")
+    roots = [mp.mpf(2) ** (mp.mpf(n) / 16) for n in range(16)]
+    write_tuple("ROOTS_OF_TWO =", [float(root) for root in roots])
+    sizes = {"f32": 24, "f64": 53}
+    write_each("ROOTS_OF_TWO_REST", {kind: [share_lost(root, bits) for root in roots] for kind, bits in sizes.items()})
     write_tuple("TWO_OVER_PI_WORDS =", words_of_two_over_pi(40))
 
 

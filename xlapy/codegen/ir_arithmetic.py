@@ -60,8 +60,9 @@ _FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
 }
 _REGISTER_BITS = (128, 256, 512)
 """Of registers for which there are estimates."""
-_FROM_THREE_QUARTERS, _NAN_IF_NEGATIVE, _ROUND_AS_USUAL = 3, 8, 4
-"""Operands of instructions: from where on significands are, what negative numbers have, and by what is rounded."""
+_FROM_THREE_QUARTERS, _NAN_IF_NEGATIVE, _DOWN, _ROUND_AS_USUAL = 3, 8, 1, 4
+"""Operands of instructions: from where on significands are, what negative numbers have, where to integers are, and by
+what is rounded."""
 _SPECIAL = frozenset((-1, 0, 1))
 """Operands that some operation needs no instruction for."""
 _SHIFTS = frozenset(("shl", "lshr", "ashr"))
@@ -465,31 +466,16 @@ class Arithmetic(Conversions):
     def roundeven(self, a: Value) -> Value:
         return self._intrinsic("roundeven", a.type, a)
 
-    def ldexp(self, x: Value, n: Value) -> Value:
-        """x * 2^n, rounded once; only where the target has an instruction for it (`has_scalef`)."""
-        symbol = f"llvm.ldexp.{x.type.suffix}.{n.type.suffix}"
-        self.module.declare(symbol, x.type, [x.type, n.type])
-        text = f"call {x.type.text} @{symbol}({x.type.text} {x.text}, {n.type.text} {n.text})"
-        return self._pure(x.type, text, x, n)
+    def scalef(self, x: Value, n: Value, kept: Value | None = None) -> Value:
+        """x * 2^floor(n), rounded once; only where the target has an instruction for it (`has_scalef`). Zero but in the
+        lanes that are `kept`, if these are given, which takes no instruction more."""
 
-    def scalef(self, x: Value, whole: Value, n: Value, kept: Value | None = None) -> Value:
-        """The same for an n that is there as a float, too, and needs not be made one where vectors fill registers. Zero
-        but in the lanes that are `kept`, if these are given, which takes no instruction more."""
-        per_register = 512 // x.type.bits
-        if x.type.lanes % per_register or x.type.lanes & (x.type.lanes - 1):
-            scaled = self.ldexp(x, n)
-            return scaled if kept is None else self.select(kept, scaled, 0.0)
-        type, suffix = x.type.with_lanes(per_register), "ps" if x.type.bits == 32 else "pd"
-        symbol, mask = f"llvm.x86.avx512.mask.scalef.{suffix}.512", I16 if per_register == 16 else I8
-        self.module.declare(symbol, type, [type, type, type, mask, I32])
-        parts, zero = [], self.const(type, 0.0)
-        for start in range(0, x.type.lanes, per_register):
-            lanes = range(start, start + per_register)
-            a, b = self.shuffle(x, None, lanes), self.shuffle(whole, None, lanes)
-            bits = self.const(mask, -1) if kept is None else self.bitcast(self.shuffle(kept, None, lanes), mask)
-            operands = ", ".join(f"{value.type.text} {value.text}" for value in (a, b, zero, bits))
-            parts.append(self._pure(type, f"call {type.text} @{symbol}({operands}, i32 4)", a, b, bits))
-        return self.side_by_side(parts)
+        def operands(part: Value, exponent: Value, *kept: Value) -> Sequence[Value]:
+            masked = self._unmasked(part)
+            return part, exponent, masked[0], self.bitcast(kept[0], masked[1].type) if kept else masked[1], masked[2]
+
+        values = (x, n) if kept is None else (x, n, kept)
+        return self._of_registers("mask.scalef", values, operands, _REGISTER_BITS[-1])
 
     def inverse_estimate(self, x: Value) -> Value:
         """1 / x with an error below 2^-14 of it, and what that is for zeros and infinities; only where the target
@@ -504,37 +490,44 @@ class Arithmetic(Conversions):
         """What an instruction finds for each register of 16, 32 or 64 bytes."""
         wanted = x.type.lanes * x.type.bits
         size = next((size for size in _REGISTER_BITS if size >= wanted), _REGISTER_BITS[-1])
-        return self._of_registers(name, x, lambda part: (part, self.const(part.type, 0.0), self._all_lanes(part)), size)
+        return self._of_registers(name, (x,), lambda part: (part, *self._unmasked(part)[:2]), size)
 
     def significand(self, x: Value) -> Value:
         """x / 2^n for the n that makes it at least 3/4 and less than 3/2: 1 of zeros and of infinity, NaN of what is
         negative. Only where the target `has_permute`."""
-        wanted = self.const(I32, _FROM_THREE_QUARTERS | _NAN_IF_NEGATIVE)
-        return self._of_registers(
-            "mask.getmant", x, lambda part: (part, wanted, *self._unmasked(part)), _REGISTER_BITS[-1]
-        )
+        return self._told("mask.getmant", x, _FROM_THREE_QUARTERS | _NAN_IF_NEGATIVE)
 
     def exponent(self, x: Value) -> Value:
         """The logarithm of |x| to base 2, rounded down: an infinity of zeros and infinities. Only where the target
         `has_permute`."""
-        return self._of_registers("mask.getexp", x, lambda part: (part, *self._unmasked(part)), _REGISTER_BITS[-1])
+        operands = self._unmasked
+        return self._of_registers("mask.getexp", (x,), lambda part: (part, *operands(part)), _REGISTER_BITS[-1])
 
-    def _unmasked(self, part: Value) -> tuple[Value, ...]:
-        """What instructions for whole registers take for lanes that are left out, which these are, and how to round."""
-        return self.const(part.type, 0.0), self._all_lanes(part), self.const(I32, _ROUND_AS_USUAL)
+    def fraction(self, x: Value) -> Value:
+        """x - floor(x), and 0 of infinities; only where the target `has_range`."""
+        return self._told("mask.reduce", x, _DOWN)
 
-    def _all_lanes(self, part: Value) -> Value:
-        return self.const(I16 if part.type.lanes == 16 else I8, -1)
+    def _told(self, name: str, x: Value, how: int) -> Value:
+        """What an instruction for whole registers that is told something gives."""
+        told = self.const(I32, how)
+        return self._of_registers(name, (x,), lambda part: (part, told, *self._unmasked(part)), _REGISTER_BITS[-1])
 
-    def _of_registers(self, name: str, x: Value, operands: Callable[[Value], Sequence[Value]], size: int) -> Value:
-        """What an instruction of AVX-512 with these operands gives for each register of `size` bits."""
-        lanes, bits = x.type.lanes, x.type.bits
-        type = x.type.with_lanes(size // bits)
+    def _unmasked(self, part: Value) -> tuple[Value, Value, Value]:
+        """What instructions for registers take for lanes that are left out, which are not, and how to round."""
+        mask = I16 if part.type.lanes == 16 else I8
+        return self.const(part.type, 0.0), self.const(mask, -1), self.const(I32, _ROUND_AS_USUAL)
+
+    def _of_registers(
+        self, name: str, values: Sequence[Value], operands: Callable[..., Sequence[Value]], size: int
+    ) -> Value:
+        """What an instruction of AVX-512, with the operands that are made of parts of `values`, gives for each register
+        of `size` bits."""
+        lanes, bits = values[0].type.lanes, values[0].type.bits
+        type = values[0].type.with_lanes(size // bits)
         symbol = f"llvm.x86.avx512.{name}.{'ps' if bits == 32 else 'pd'}.{size}"
         parts = []
         for first in range(0, lanes, type.lanes):
-            part = self._register_of(x, first, type.lanes)
-            given = operands(part)
+            given = operands(*(self._register_of(value, first, type.lanes) for value in values))
             self.module.declare(symbol, type, [operand.type for operand in given])
             text = ", ".join(f"{operand.type.text} {operand.text}" for operand in given)
             parts.append(self._pure(type, f"call {type.text} @{symbol}({text})", *given))

@@ -105,10 +105,8 @@ class Target(Record):
 
     @property
     def has_scalef(self) -> bool:
-        """Whether floats are multiplied by powers of two in one instruction.
-
-        LLVM knows of it since version 22, but not how to split a vector for it that is longer than is preferred."""
-        return self.is_avx512 and self.vector_bytes == 64 and _llvm().llvm_version_info[0] >= 22
+        """Whether an instruction multiplies floats by powers of two, where kernels use registers of 64 bytes."""
+        return self.has_permute
 
     @property
     def read_constant_bytes(self) -> int:

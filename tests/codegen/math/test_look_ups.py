@@ -12,7 +12,8 @@ from xlapy.codegen.target import reference_target
 
 LANES = (1, 2, 4, 8, 12, 16, 24, 32, 64)
 FLOATS = [(np.float32, np.uint32), (np.float64, np.uint64)]
-WIDER = {"exp": np.exp, "log": np.log}
+WIDER = {"exp": np.exp, "log": np.log, "logistic": lambda x: 1 / (1 + np.exp(-x))}
+BOUND = {"exp": 1.2, "log": 1.2, "logistic": 1.7}
 
 
 @pytest.mark.parametrize(("dtype", "bits"), FLOATS)
@@ -23,7 +24,7 @@ def test_any_numbers_have_the_same_bits_in_vectors_of_any_length(name: str, dtyp
     x[::2] = random.uniform(0.5, 2, 4800)
     expected = apply(name, x, lanes=1)
     with np.errstate(all="ignore"):
-        assert errors(expected, WIDER[name](x.astype(np.longdouble))).max() < 1.25
+        assert errors(expected, WIDER[name](x.astype(np.longdouble))).max() < BOUND[name]
     for lanes in LANES:
         np.testing.assert_array_equal(apply(name, x, lanes=lanes).view(bits), expected.view(bits))
 
@@ -36,7 +37,7 @@ def test_logarithms_next_to_the_ends_of_pieces(dtype: type) -> None:
     info = np.finfo(dtype)
     powers = np.ldexp(dtype(1), np.arange(info.minexp + 1, info.maxexp - 1, 7)).astype(dtype)
     x = np.multiply.outer(near, powers).ravel()
-    assert errors(apply("log", x), np.log(x.astype(np.longdouble))).max() < 1.25
+    assert errors(apply("log", x), np.log(x.astype(np.longdouble))).max() < BOUND["log"]
     np.testing.assert_array_equal(apply("log", np.ones(1, dtype)).view(f"u{x.itemsize}"), 0)
 
 
@@ -48,6 +49,13 @@ def test_logarithms_of_special_numbers(dtype: type) -> None:
         np.testing.assert_array_equal(apply("log", x, lanes=lanes), np.array([-np.inf] * 2 + [np.inf] + [np.nan] * 4))
     limits = np.array([info.smallest_subnormal, 3 * info.smallest_subnormal, info.tiny / 2, info.tiny, info.max], dtype)
     assert errors(apply("log", limits), np.log(limits.astype(np.longdouble))).max() < 1
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [(np.float32, -105, -80), (np.float64, -747, -700)])
+def test_subnormal_results(dtype: type, low: float, high: float) -> None:
+    x = np.linspace(low, high, 40_001).astype(dtype)
+    for name in ("exp", "logistic"):
+        assert errors(apply(name, x), WIDER[name](x.astype(np.longdouble))).max() < BOUND[name]
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])

@@ -10,9 +10,15 @@ from __future__ import annotations
 import math
 
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.coefficients import BRIEF_EXP2, BRIEF_LOG, BRIEF_TANH_ABOVE, BRIEF_TANH_BELOW, LN2_ROUNDED
+from xlapy.codegen.math.coefficients import (
+    BRIEF_EXP2,
+    BRIEF_EXP2_ABOVE,
+    BRIEF_LOG,
+    BRIEF_TANH_ABOVE,
+    BRIEF_TANH_BELOW,
+    LN2_ROUNDED,
+)
 from xlapy.codegen.math.common import (
-    INFINITY,
     at_most,
     clamp,
     from_lowest,
@@ -48,10 +54,12 @@ _ERFC_OFFSET = 1.5
 
 def exp(k: KernelBuilder, x: Value) -> Value:
     """e^x = 2^n 2^r with n + r = x / ln 2: that is below 2^8, and its error 2^-17 at most."""
+    if k.has_scalef:
+        return _exp_by_fraction(k, x, None)
     lowest, highest = _EXP_RANGE
-    x, kept = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1 / math.log(2)))
+    x, _ = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1 / math.log(2)))
     n = nearest_exponent(k, x, 1 / math.log(2))
-    return scale(k, _rest(k, x, n.whole), n, kept)
+    return scale(k, _rest(k, x, n.whole), n)
 
 
 def exp_of_low(k: KernelBuilder, x: Value) -> Value:
@@ -61,10 +69,19 @@ def exp_of_low(k: KernelBuilder, x: Value) -> Value:
 
 def _times_exp_of_low(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
     """e^x, times `factor`"""
-    x, kept = from_lowest(k, x, _EXP_RANGE[0], low_vanishing(x.type, 1 / math.log(2)))
+    if k.has_scalef:
+        return _exp_by_fraction(k, x, factor)
+    x, _ = from_lowest(k, x, _EXP_RANGE[0], low_vanishing(x.type, 1 / math.log(2)))
     n = nearest_low_exponent(k, x, 1 / math.log(2))
     power = _rest(k, x, n.whole)
-    return scale_low(k, power if factor is None else k.mul(power, factor), n, kept)
+    return scale_low(k, power if factor is None else k.mul(power, factor), n)
+
+
+def _exp_by_fraction(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
+    """The same, by instructions that take numbers of any size, for the n below x / ln 2."""
+    y, (_, kept) = k.mul(x, 1 / math.log(2)), from_lowest(k, x, _EXP_RANGE[0], 0.0)
+    power = horner(k, k.fraction(y), BRIEF_EXP2_ABOVE)
+    return k.scalef(power if factor is None else k.mul(power, factor), y, kept)
 
 
 def _rest(k: KernelBuilder, x: Value, n: Value) -> Value:
@@ -74,13 +91,20 @@ def _rest(k: KernelBuilder, x: Value, n: Value) -> Value:
 
 def logistic(k: KernelBuilder, x: Value) -> Value:
     """1 / (1 + e^-x), of which the sum is made so much smaller that it is finite while its inverse counts."""
-    x = clamp(k, x, *_LOGISTIC_RANGE)
-    y = k.muladd(x, -1 / math.log(2), k.const(x.type, -_LOGISTIC_EXPONENT))
-    n, power = nearest_power(k, y, 1.0, 0)
-    part = k.mul(power, horner(k, k.sub(y, n), BRIEF_EXP2))
+    lowest, highest = _LOGISTIC_RANGE
+    reached = at_most(k, x, highest) if k.has_scalef else clamp(k, x, lowest, highest)
+    y = k.muladd(reached, -1 / math.log(2), k.const(x.type, -_LOGISTIC_EXPONENT))
     unit = 2.0**-_LOGISTIC_EXPONENT
-    below = k.select(k.compare("lt", x, _LOGISTIC_VANISHES), INFINITY, k.add(part, unit))
-    return k.div(unit, below)
+    result = near_quotient(k, unit, k.add(_exp2(k, y), unit))
+    return k.select(k.compare("lt", x, _LOGISTIC_VANISHES), 0.0, result)
+
+
+def _exp2(k: KernelBuilder, y: Value) -> Value:
+    """2^y, if that is normal; of any number by instructions for that."""
+    if k.has_scalef:
+        return k.scalef(horner(k, k.fraction(y), BRIEF_EXP2_ABOVE), y)
+    n, power = nearest_power(k, y, 1.0, 0)
+    return k.mul(power, horner(k, k.sub(y, n), BRIEF_EXP2))
 
 
 def log(k: KernelBuilder, x: Value) -> Value:

@@ -182,10 +182,9 @@ def nearest_low_exponent(k: KernelBuilder, x: Value, factor: float) -> LowExpone
     return LowExponent(*nearest_power(k, x, factor, _raised_by(x.type)))
 
 
-def scale_low(k: KernelBuilder, x: Value, exponent: LowExponent, kept: Value | None = None) -> Value:
+def scale_low(k: KernelBuilder, x: Value, exponent: LowExponent) -> Value:
     """x * 2^n, rounded once: half of the instructions of `scale`, and the same bits."""
-    lowered = lower(k, k.mul(x, exponent.raised))
-    return lowered if kept is None else k.select(kept, lowered, 0.0)
+    return lower(k, k.mul(x, exponent.raised))
 
 
 def lower(k: KernelBuilder, x: Value) -> Value:
@@ -203,8 +202,7 @@ def scale(k: KernelBuilder, x: Value, exponent: Exponent, kept: Value | None = N
     """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal. Zero but in the lanes that are
     `kept`, if these are given."""
     if k.has_scalef:
-        shift = float_to_bits(_exponent_shift(x.type), x.type.bits)
-        return k.scalef(x, exponent.whole, k.sub(exponent.biased, shift), kept)
+        return k.scalef(x, exponent.whole, kept)
     first, second = _halves(k, x.type, exponent)
     return k.mul(k.mul(x, first), second)
 

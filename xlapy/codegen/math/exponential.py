@@ -12,8 +12,7 @@ import math
 from typing import NamedTuple
 
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.ir_types import float_to_bits
-from xlapy.codegen.math.coefficients import EXP, EXP2, EXP_CLOSE, LN2, ROOTS_OF_TWO
+from xlapy.codegen.math.coefficients import EXP, EXP2, EXP_CLOSE, LN2, ROOTS_OF_TWO, ROOTS_OF_TWO_REST
 from xlapy.codegen.math.common import (
     Exponent,
     at_most,
@@ -35,14 +34,18 @@ from xlapy.codegen.math.common import (
     two_chains,
     vanishing,
 )
+from xlapy.codegen.math.quotient import near_quotient
 
 # Beyond these e^x is an infinity, or zero.
 _RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 _BASE_2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
 # From this on half of e^x is no subnormal, nor is what is added up to it.
 LEAST_OF_HIGH = -60.0
-# Below these expm1 is -1 to the last bit, and the logistic function as close to e^x.
+# Below these expm1 is -1 to the last bit.
 _SMALL = {"f32": -25.0, "f64": -45.0}
+# Beyond these the logistic function is zero, or one; and what its divisor is multiplied with, and divided.
+_LOGISTIC_RANGE = {"f32": (-104.0, 20.0), "f64": (-746.0, 45.0)}
+_LOGISTIC_UNIT = {"f32": 2.0**-30, "f64": 2.0**-100}
 
 
 class Reduced(NamedTuple):
@@ -88,14 +91,18 @@ def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
 def _exp_by_roots(k: KernelBuilder, x: Value, low: Value | None, kept: Value | None) -> Value:
     """e^(x + low) for x up to where it is infinite, or zero but in the lanes that are `kept`: the instruction that
     scales takes the whole part of n."""
-    shift = format_of(x.type).round_shift / len(ROOTS_OF_TWO)
-    shifted = k.muladd(x, 1 / math.log(2), k.const(x.type, shift))
-    n, number = k.sub(shifted, shift), k.to_integer_bits(shifted)
+    n, number = _nearest_root(k, x, 1 / math.log(2))
     r = _rest(k, x, low, n)
-    p = k.muladd(squared(k, r), horner(k, r, EXP_CLOSE), r)
+    p = k.fma(squared(k, r), horner(k, r, EXP_CLOSE), r)
     power = k.lookup(x.type, ROOTS_OF_TWO, number)
-    whole = k.ashr(k.sub(number, float_to_bits(shift, x.type.bits)), len(ROOTS_OF_TWO).bit_length() - 1)
-    return k.scalef(k.muladd(power, p, power), n, whole, kept)
+    return k.scalef(k.fma(power, p, power), n, kept)
+
+
+def _nearest_root(k: KernelBuilder, x: Value, factor: float) -> tuple[Value, Value]:
+    """The multiple of 1/16 next to x * factor; in the low bits of the second the number of its fraction."""
+    shift = format_of(x.type).round_shift / len(ROOTS_OF_TWO)
+    shifted = k.fma(x, factor, k.const(x.type, shift))
+    return k.sub(shifted, shift), k.to_integer_bits(shifted)
 
 
 def _from_lowest_of_low(k: KernelBuilder, x: Value, low: float) -> tuple[Value, Value | None]:
@@ -124,20 +131,11 @@ def exp_of_high(k: KernelBuilder, x: Value) -> Value:
 
 
 def _exp_of_low_pair(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
-    """The same with its rounding error, which may be none where the power is small beside one."""
-    x, kept = _from_lowest_of_low(k, x, _RANGE[x.type.kind][0])
-    if k.has_scalef:
-        part = reduced_exp(k, x)
-        total, lost = quick_two_sum(k, 1.0, part.p)
-        z, error = (
-            scale(k, total, part.n, kept),
-            scale(k, lost, part.n, _from_lowest_of_low(k, x, _SMALL[x.type.kind])[1]),
-        )
-    else:
-        n = nearest_low_exponent(k, x, 1 / math.log(2))
-        terms = quick_two_sum(k, 1.0, _less_one(k, _rest(k, x, None, n.whole)))
-        z, error = (scale_low(k, value, n) for value in terms)
-    return z, error
+    """The same with its rounding error, where no instruction multiplies by powers of two."""
+    x, _ = _from_lowest_of_low(k, x, _RANGE[x.type.kind][0])
+    n = nearest_low_exponent(k, x, 1 / math.log(2))
+    total, lost = quick_two_sum(k, 1.0, _less_one(k, _rest(k, x, None, n.whole)))
+    return scale_low(k, total, n), scale_low(k, lost, n)
 
 
 def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = False) -> Value:
@@ -193,6 +191,8 @@ def logistic(k: KernelBuilder, x: Value) -> Value:
 
     With z = e^-|x| this is 1 / (1 + z), or z / (1 + z) for negative x; z and 1 + z keep their rounding errors. What
     these add to the quotient is less than two ulp, and divided by 1 + z nearly enough."""
+    if k.has_scalef:
+        return _logistic_by_roots(k, x)
     z, z_low = _exp_of_low_pair(k, k.neg(k.fabs(x)))
     below, below_low = quick_two_sum(k, 1.0, z)
     below_low = k.add(below_low, z_low)
@@ -202,3 +202,21 @@ def logistic(k: KernelBuilder, x: Value) -> Value:
     rest = k.muladd(k.neg(quotient), below_low, above_low)
     inverse = k.muladd(below, -8 / 17, k.const(x.type, 24 / 17))
     return k.muladd(rest, inverse, quotient)
+
+
+def _logistic_by_roots(k: KernelBuilder, x: Value) -> Value:
+    """The same of 1 + 2^n (1 + p), so much smaller that it is finite while its inverse counts: what 1 + 2^n and the
+    power lose is added to 2^n p."""
+    kind, unit = x.type.kind, _LOGISTIC_UNIT[x.type.kind]
+    lowest, highest = _LOGISTIC_RANGE[kind]
+    x, kept = at_most(k, x, highest), k.not_(k.compare("lt", x, lowest))
+    n, number = _nearest_root(k, x, -1 / math.log(2))
+    root = k.lookup(x.type, [root * unit for root in ROOTS_OF_TWO], number)
+    high_ln2, low_ln2 = LN2[kind]
+    rest = k.fma(n, low_ln2, k.fma(n, high_ln2, x))
+    p = k.fma(squared(k, rest), horner(k, k.neg(rest), EXP_CLOSE), k.neg(rest))
+    p = k.add(p, k.lookup(x.type, ROOTS_OF_TWO_REST[kind], number))
+    power = k.scalef(root, n, kept)
+    total = k.add(power, unit)
+    lost = k.sub(k.lesser(power, unit), k.sub(total, k.greater(power, unit)))
+    return k.select(kept, near_quotient(k, unit, k.add(total, k.fma(power, p, lost))), 0.0)

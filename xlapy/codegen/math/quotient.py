@@ -17,7 +17,7 @@ from functools import cache
 
 import numpy as np
 
-from xlapy.codegen.ir import F32, KernelBuilder, Value
+from xlapy.codegen.ir import F32, KernelBuilder, Operand, Value
 from xlapy.codegen.math.coefficients import INVERSE_ROOT
 from xlapy.codegen.math.common import NAN, horner
 from xlapy_runtime.records import Record
@@ -216,7 +216,7 @@ def inner_quotient(k: KernelBuilder, x: Value, divisor: Value) -> Value:
     return near_quotient(k, x, divisor) if x.type.kind == "f64" else k.div(x, divisor)
 
 
-def near_quotient(k: KernelBuilder, x: Value, divisor: Value) -> Value:
+def near_quotient(k: KernelBuilder, x: Operand, divisor: Value) -> Value:
     """x / divisor, wrong by 5/8 of a unit at most, for steps within functions: divisors are usual, and what is left of
     numerators hardly ever subnormal. A division where there are no estimates. An inverse of half of the bits will do,
     as what is left is divided by it, too; the estimate has these in f32."""
@@ -225,6 +225,7 @@ def near_quotient(k: KernelBuilder, x: Value, divisor: Value) -> Value:
     inverse = k.inverse_estimate(divisor)
     if divisor.type.kind == "f64":
         inverse = k.fma(inverse, k.fma(k.neg(divisor), inverse, 1.0), inverse)
-    near = k.mul(x, inverse)
-    excess = k.fma(near, divisor, k.neg(x))  # which is +0 for zeros: those of divisors above 0 keep their signs
+    near = k.mul(inverse, x)
+    negated = k.neg(x) if isinstance(x, Value) else -x
+    excess = k.fma(near, divisor, negated)  # which is +0 for zeros: those of divisors above 0 keep their signs
     return k.fma(k.neg(excess), inverse, near)
