@@ -12,6 +12,7 @@ from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.narrow_floats import NARROW_FLOATS
 from xlapy.codegen.target import Target, reference_target
 from xlapy.hlo.element_types import F32, element_type_named
+from xlapy_runtime.records import replaced
 
 
 def converter(source: str, target: str, size: int) -> xlapy.Executable:
@@ -193,6 +194,16 @@ def test_constants_of_rounding_are_unknown_in_a_loop_where_registers_hold_them()
     assert before.count("freeze <64 x i32>") == 4
     assert not any(f"splat (i32 {number})" in inside for number in (0x8000, 0x7FFF, -1 << 17, -1 << 16))
     assert "freeze" not in bf16_product_in_a_loop(reference_target("avx2")).text()
+
+
+def test_bits_are_added_as_products_of_halves_where_there_is_an_instruction_for_that() -> None:
+    """A mask, a sum and, but for what is packed, another mask for each register that is rounded."""
+    target = reference_target("avx512")
+    target = replaced(target, features=f"{target.features},+avx512vnni")
+    lines = emit_assembly(bf16_product_in_a_loop(target).text(), target).splitlines()
+    assert sum("\tvpdpwssd" in line for line in lines) == 4 * 2
+    logic = [line for line in lines if line.startswith(("\tvpand", "\tvpor", "\tvpternlog"))]
+    assert len(logic) == 4 * (2 + 1)
 
 
 def test_what_is_packed_is_not_masked_before() -> None:

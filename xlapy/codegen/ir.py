@@ -78,15 +78,16 @@ class Module:
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others,
     `has_short_permute` whether 8 lanes of 32 bits do, `has_range` whether an instruction finds extrema of floats that
-    are no NaNs, `has_maximum` whether one finds those of any floats, `divides_slowly` whether a division takes longer
-    than several products, `has_estimates` whether quotients are estimated, `has_masks` whether masks have registers of
-    their own, `has_gather` whether one instruction loads lanes from anywhere, and faster than one load for each.
-    Vectors that repeat a float and have up to `read_constant_bytes` are read from memory by operations. `index_scales`
-    are the factors of an index that an address has room for, whatever is there. `libraries` are the names of those
-    whose functions it calls; a module that has none to call (None) has a copy of its own of all it needs. `outlined`
-    are functions that it calls, which are compiled by themselves and linked with it. If it `contracts`, sums of
-    elements take in products as they are before they are rounded; if it `keeps_excess`, narrow floats are rounded where
-    they are stored or converted, and not behind each operation.
+    are no NaNs, `has_pair_products` whether one adds two products of halves to a number, `has_maximum` whether one
+    finds those of any floats, `divides_slowly` whether a division takes longer than several products, `has_estimates`
+    whether quotients are estimated, `has_masks` whether masks have registers of their own, `has_gather` whether one
+    instruction loads lanes from anywhere, and faster than one load for each. Vectors that repeat a float and have up to
+    `read_constant_bytes` are read from memory by operations. `index_scales` are the factors of an index that an address
+    has room for, whatever is there. `libraries` are the names of those whose functions it calls; a module that has none
+    to call (None) has a copy of its own of all it needs. `outlined` are functions that it calls, which are compiled by
+    themselves and linked with it. If it `contracts`, sums of elements take in products as they are before they are
+    rounded; if it `keeps_excess`, narrow floats are rounded where they are stored or converted, and not behind each
+    operation.
     """
 
     @classmethod
@@ -99,6 +100,7 @@ class Module:
             has_permute=target.has_permute,
             has_short_permute=target.has_short_permute,
             has_range=target.has_range,
+            has_pair_products=target.has_pair_products,
             has_maximum=not target.is_x86,
             divides_slowly=target.divides_slowly,
             has_estimates=target.has_estimates,
@@ -128,6 +130,7 @@ class Module:
         has_permute: bool = False,
         has_short_permute: bool = False,
         has_range: bool = False,
+        has_pair_products: bool = False,
         has_maximum: bool = False,
         divides_slowly: bool = False,
         has_estimates: bool = False,
@@ -146,6 +149,7 @@ class Module:
         self.has_permute = has_permute
         self.has_short_permute = has_short_permute
         self.has_range = has_range
+        self.has_pair_products = has_pair_products
         self.has_maximum = has_maximum
         self.divides_slowly = divides_slowly
         self.has_estimates = has_estimates

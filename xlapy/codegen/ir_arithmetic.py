@@ -507,6 +507,18 @@ class Arithmetic(Conversions):
         """x - floor(x), and 0 of infinities; only where the target `has_range`."""
         return self._told("mask.reduce", x, _DOWN)
 
+    def pair_products(self, total: Value, a: Value, b: Value) -> Value:
+        """`total` and the products of both halves of each number, which have signs: of registers filled with integers
+        of 32 bits, where the module `has_pair_products`."""
+        symbol, type = f"llvm.x86.avx512.vpdpwssd.{_REGISTER_BITS[-1]}", I32.with_lanes(_REGISTER_BITS[-1] // I32.bits)
+        self.module.declare(symbol, type, [type, type, type])
+        parts = []
+        for first in range(0, total.type.lanes, type.lanes):
+            given = [self._register_of(value, first, type.lanes) for value in (total, a, b)]
+            text = ", ".join(f"{type.text} {operand.text}" for operand in given)
+            parts.append(self._pure(type, f"call {type.text} @{symbol}({text})", *given))
+        return self.side_by_side(parts)
+
     def _told(self, name: str, x: Value, how: int) -> Value:
         """What an instruction for whole registers that is told something gives."""
         told = self.const(I32, how)

@@ -63,7 +63,13 @@ def _mask(k: KernelBuilder, bits: Value, number: int) -> Value:
 def _nearest_bf16(k: KernelBuilder, bits: Value) -> Value:
     """The upper halves count, rounded by adding half a unit. Where that was exactly what was missing, the lower half is
     zero now, and the lowest bit that counts another one in a number that is less by one: both have it if it is even
-    without. No masks, which cost more than arithmetic."""
+    without. No masks, which cost more than arithmetic.
+
+    Where an instruction adds products of halves, a mask of that lowest bit has what else is added beside it."""
+    lanes = bits.type.lanes
+    if k.module.has_pair_products and lanes % _LEAST_PERMUTED == 0 and lanes.bit_count() == 1:
+        added = k.or_(k.and_(bits, _mask(k, bits, 1 << 16)), _mask(k, bits, 0x7FFF))
+        return k.pair_products(bits, added, _mask(k, bits, (1 << 16) + 1))
     rounded_up = k.add(bits, _mask(k, bits, 0x8000))
     return k.and_(rounded_up, k.or_(k.add(bits, _mask(k, bits, 0x7FFF)), _mask(k, bits, -1 << 17)))
 

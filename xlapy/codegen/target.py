@@ -128,6 +128,12 @@ class Target(Record):
         return self.has_permute and self.has("avx512dq")
 
     @property
+    def has_pair_products(self) -> bool:
+        """Whether one instruction adds the products of two pairs of halves to a number, where kernels use registers of
+        64 bytes."""
+        return self.has_permute and self.has("avx512vnni")
+
+    @property
     def divides_slowly(self) -> bool:
         """Whether to divide a register takes much longer than to multiply and add a few times, where kernels use
         registers of 64 bytes: 10 cycles for floats of 32 bits on an Intel server and 16 for those of 64, in which it
