@@ -22,6 +22,7 @@ VECTORS_OF_SLENDER = 8  # of which two or three times as much is in flight as of
 ROOMY_REGISTERS = 32  # enough for four vectors and for constants
 MANY_STEPS = 1 << 11  # from which on four vectors are worth it: some hundred calls win it back
 MANY_STEPS_OF_SLENDER = 1 << 13  # the same for eight
+MANY_STEPS_OF_NARROW = 1 << 15  # the same for eight of narrow floats, which take another half to compile
 STEPS_OF_CALLS = 16  # the same for calls of functions, which save both a fourth of the time and compiling copies
 LONG_ROW_STEPS = 16  # in which the overlap of the last two is little
 MOST_FUNCTIONS = 8  # of an element, up to which it is: the more there are, the more values wait in memory
@@ -48,8 +49,9 @@ SLENDER: Mapping[str, frozenset[str]] = MappingProxyType(
 """Functions, and the types in which they keep few values beside the chain, so that registers hold eight of them.
 
 On Zen 5, loops of one then take a twentieth (tanh) to a fourth (logistic, erf of f64) less than with four vectors.
-Those of others, logarithms, sines or quotients, which keep more, take up to a third longer; and those of narrow
-floats, with their conversions, take another ten milliseconds to compile, for a seventh of the time."""
+Those of others, logarithms, sines or quotients, which keep more, take up to a third longer. Those of bf16, which
+is rounded behind each operation, take a tenth (silu) to a fourth (gelu) less on late Intel servers, and another half to
+compile, 4 to 7 ms; with other narrow floats, whose conversions are long, it would be more."""
 
 SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
 """Functions that branch to what is rarely needed, or divide, and wait for that."""
@@ -86,8 +88,10 @@ def vectors_of_functions(
         return None
     calls = are_functions_called(computed, target, streaming=False)
     worthwhile = {VECTORS_OF_MANY: STEPS_OF_CALLS if calls else MANY_STEPS}
-    if _is_roomy(target) and _are_slender(computed):
-        worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if calls else MANY_STEPS_OF_SLENDER, **worthwhile}
+    if _is_roomy(target) and _are_slender(computed, target):
+        is_narrow = any(function.shape.type.is_narrow_float for function in _functions(computed))
+        many = MANY_STEPS_OF_NARROW if is_narrow else MANY_STEPS_OF_SLENDER
+        worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if calls else many, **worthwhile}
     for vectors, steps in worthwhile.items():
         step = vectors * lanes
         fits = not extent % step or extent >= LONG_ROW_STEPS * step
@@ -119,17 +123,18 @@ def _is_roomy(target: Target) -> bool:
     return target.vector_registers >= ROOMY_REGISTERS
 
 
-def _are_slender(computed: Sequence[Instruction]) -> bool:
+def _are_slender(computed: Sequence[Instruction], target: Target) -> bool:
     """Whether registers hold eight vectors of all values: of one or two functions, or of calls in one block."""
     functions = _functions(computed)
     if _are_several_called(functions):
         return _is_one_block(functions)
-    return len(functions) <= MOST_SLENDER and all(_is_slender(f) for f in functions)
+    return len(functions) <= MOST_SLENDER and all(_is_slender(f, target) for f in functions)
 
 
-def _is_slender(function: Instruction) -> bool:
+def _is_slender(function: Instruction, target: Target) -> bool:
     type = function.shape.type
-    return not type.is_narrow_float and register_type(type).kind in SLENDER.get(function.opcode, ())
+    is_held = not type.is_narrow_float or (type == et.BF16 and target.has_permute)
+    return is_held and register_type(type).kind in SLENDER.get(function.opcode, ())
 
 
 def is_block_of_functions(instructions: Sequence[Instruction], computed: Sequence[Instruction], target: Target) -> bool:
