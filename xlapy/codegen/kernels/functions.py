@@ -22,7 +22,7 @@ VECTORS_OF_SLENDER = 8  # of which two or three times as much is in flight as of
 ROOMY_REGISTERS = 32  # enough for four vectors and for constants
 MANY_STEPS = 1 << 11  # from which on four vectors are worth it: some hundred calls win it back
 MANY_STEPS_OF_SLENDER = 1 << 13  # the same for eight
-MANY_STEPS_OF_NARROW = 1 << 15  # the same for eight of narrow floats, which take another half to compile
+MANY_STEPS_IN_MEMORY = 1 << 15  # the same for eight that pay only where results go to memory
 STEPS_OF_CALLS = 16  # the same for calls of functions, which save both a fourth of the time and compiling copies
 LONG_ROW_STEPS = 16  # in which the overlap of the last two is little
 MOST_FUNCTIONS = 8  # of an element, up to which it is: the more there are, the more values wait in memory
@@ -49,9 +49,17 @@ SLENDER: Mapping[str, frozenset[str]] = MappingProxyType(
 """Functions, and the types in which they keep few values beside the chain, so that registers hold eight of them.
 
 On Zen 5, loops of one then take a twentieth (tanh) to a fourth (logistic, erf of f64) less than with four vectors.
-Those of others, logarithms, sines or quotients, which keep more, take up to a third longer. Those of bf16, which
-is rounded behind each operation, take a tenth (silu) to a fourth (gelu) less on late Intel servers, and another half to
-compile, 4 to 7 ms; with other narrow floats, whose conversions are long, it would be more."""
+Those of others, logarithms, sines or quotients, which keep more, take up to a third longer."""
+
+SLENDER_IN_MEMORY: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"cosine": frozenset({"f32"}), "log": _BOTH, "sine": frozenset({"f32"})}
+)
+"""The same where results go to memory, and that is far: with twice as much to read and to write at a time, late Intel
+servers take a fifth less; in their caches up to a sixth more.
+
+So it is with all `SLENDER` functions of bf16, which is rounded behind each operation: they take a tenth (silu) to a
+fourth (gelu) less, but another half to compile, 4 to 7 ms. With other narrow floats, whose conversions are long, that
+would be more."""
 
 SEVERAL_BLOCKS = frozenset({"atan2", "cosine", "power", "sine", "tan"})
 """Functions that branch to what is rarely needed, or divide, and wait for that."""
@@ -61,6 +69,9 @@ CALLED_ALONE = frozenset(
 )
 """Functions, with the bits of their numbers, for which a loop of nothing else takes no longer if it calls them; most
 of those of f64 take up to a twentieth less."""
+
+SHORT_BY_TABLES = frozenset({("log", 64)})
+"""Those of these that are not worth a call where registers of 64 bytes hold tables."""
 
 CALLED_IF_CROWDED = frozenset({("erf", 32), ("log", 32), ("tanh", 32)})
 """The same where there are 16 registers: a function has all of them, and is compiled in full. On Zen 3 a loop of
@@ -88,10 +99,10 @@ def vectors_of_functions(
         return None
     calls = are_functions_called(computed, target, streaming=False)
     worthwhile = {VECTORS_OF_MANY: STEPS_OF_CALLS if calls else MANY_STEPS}
-    if _is_roomy(target) and _are_slender(computed, target):
-        is_narrow = any(function.shape.type.is_narrow_float for function in _functions(computed))
-        many = MANY_STEPS_OF_NARROW if is_narrow else MANY_STEPS_OF_SLENDER
-        worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if calls else many, **worthwhile}
+    if _is_roomy(target) and _are_slender(computed):
+        worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if calls else MANY_STEPS_OF_SLENDER, **worthwhile}
+    elif target.has_permute and target.has_far_last_cache and _are_slender_in_memory(computed, target):
+        worthwhile = {VECTORS_OF_SLENDER: MANY_STEPS_IN_MEMORY, **worthwhile}
     for vectors, steps in worthwhile.items():
         step = vectors * lanes
         fits = not extent % step or extent >= LONG_ROW_STEPS * step
@@ -123,18 +134,30 @@ def _is_roomy(target: Target) -> bool:
     return target.vector_registers >= ROOMY_REGISTERS
 
 
-def _are_slender(computed: Sequence[Instruction], target: Target) -> bool:
+def _are_slender(computed: Sequence[Instruction]) -> bool:
     """Whether registers hold eight vectors of all values: of one or two functions, or of calls in one block."""
     functions = _functions(computed)
     if _are_several_called(functions):
         return _is_one_block(functions)
-    return len(functions) <= MOST_SLENDER and all(_is_slender(f, target) for f in functions)
+    return len(functions) <= MOST_SLENDER and all(_is_slender(f) for f in functions)
 
 
-def _is_slender(function: Instruction, target: Target) -> bool:
+def _is_slender(function: Instruction) -> bool:
     type = function.shape.type
-    is_held = not type.is_narrow_float or (type == et.BF16 and target.has_permute)
-    return is_held and register_type(type).kind in SLENDER.get(function.opcode, ())
+    return not type.is_narrow_float and register_type(type).kind in SLENDER.get(function.opcode, ())
+
+
+def _are_slender_in_memory(computed: Sequence[Instruction], target: Target) -> bool:
+    """The same of one or two functions where results go to memory, if they are not called then."""
+    functions = _functions(computed)
+    is_called = are_functions_called(computed, target, streaming=True)
+    return not is_called and len(functions) <= MOST_SLENDER and all(_is_slender_in_memory(f) for f in functions)
+
+
+def _is_slender_in_memory(function: Instruction) -> bool:
+    type = function.shape.type
+    kinds = (SLENDER if type == et.BF16 else SLENDER_IN_MEMORY).get(function.opcode, ())
+    return (type == et.BF16 or not type.is_narrow_float) and register_type(type).kind in kinds
 
 
 def is_block_of_functions(instructions: Sequence[Instruction], computed: Sequence[Instruction], target: Target) -> bool:
@@ -156,6 +179,8 @@ def are_functions_called(computed: Sequence[Instruction], target: Target, *, str
     functions = _functions(computed)
     if len(functions) == 1:
         function = (functions[0].opcode, register_type(functions[0].shape.type).bits)
+        if target.has_permute and function in SHORT_BY_TABLES:
+            return False
         if function in CALLED_ALONE or (function in CALLED_IF_CROWDED and not _is_roomy(target)):
             return True
         return not streaming and function in CALLED_IN_CACHE
