@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.support.native import assert_same_bits
-from xlapy.codegen.target import host_target
+from tests.support.native import assert_same_bits, check_text
+from xlapy.codegen.target import REFERENCE_MACHINES, host_target, reference_target
+from xlapy.compiler import compile_module
 
 SIZES = (1, 7, 16, 33, 100, 257, 1000)
 
@@ -122,3 +123,27 @@ def test_rows_that_vectors_do_not_divide_are_read_by_vectors() -> None:
       ENTRY e { x = f32[50,30] parameter(0) y = f32[50,30] exponential(x) i = f32[] constant(0)
         ROOT r = f32[50] reduce(y, i), dimensions={1}, to_apply=add }""").llvm_ir()
     assert "load float" not in ir
+
+
+PRODUCTS_WITH_MASKS = """
+add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
+ENTRY main {
+  x = s32[8] parameter(0)
+  zero = s32[] constant(0)
+  zeros = s32[8] broadcast(zero), dimensions={}
+  is_set = pred[8] compare(x, zeros), direction=NE
+  flags = s32[8] convert(is_set)
+  seven = s32[] constant(7)
+  sevens = s32[8] broadcast(seven), dimensions={}
+  low = s32[8] and(x, sevens)
+  products = s32[8] multiply(flags, low)
+  ROOT sum = s32[] reduce(products, zero), dimensions={0}, to_apply=add
+}"""
+
+
+def test_sum_of_eight_products_with_masks() -> None:
+    """LLVM aborted."""
+    check_text(PRODUCTS_WITH_MASKS)
+    module = xlapy.hlo.parse(PRODUCTS_WITH_MASKS)
+    for name in REFERENCE_MACHINES:
+        compile_module(module, xlapy.CompileOptions(), reference_target(name))
