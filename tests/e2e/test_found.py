@@ -21,6 +21,37 @@ class Case:
 
 CASES = [
     Case(
+        "the largest integers of a row, taken for their places",
+        """HloModule largest
+ENTRY main {
+  x = s32[4,5] parameter(0)
+  largest = (s32[4,2], s32[4,2]) topk(x), k=2, largest=true
+  values = s32[4,2] get-tuple-element(largest), index=0
+  five = s32[] constant(5)
+  limits = s32[4,2] broadcast(five), dimensions={}
+  ROOT above = pred[4,2] compare(values, limits), direction=GE
+}""",
+    ),
+    Case(
+        "a number between bounds that are computed",
+        """HloModule bounds
+ENTRY main {
+  x = s32[40] parameter(0)
+  seven = s32[] constant(7)
+  sevens = s32[40] broadcast(seven), dimensions={}
+  low = s32[40] and(x, sevens)
+  zero = s32[] constant(0)
+  zeros = s32[40] broadcast(zero), dimensions={}
+  nine = s32[] constant(9)
+  nines = s32[40] broadcast(nine), dimensions={}
+  up = s32[40] clamp(low, zeros, nines)
+  down = s32[40] clamp(zeros, nines, low)
+  is_above = pred[40] compare(up, zeros), direction=GT
+  is_below = pred[40] compare(down, sevens), direction=LT
+  ROOT both = (pred[40], pred[40]) tuple(is_above, is_below)
+}""",
+    ),
+    Case(
         "elements of a loop's state that change places",
         """HloModule swap
 body {

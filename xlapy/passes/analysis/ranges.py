@@ -80,7 +80,8 @@ def _range_of(
     if rule is not None:
         return rule(instruction, known)
     if Trait.INDEX_MAP in instruction.spec.traits and len(instruction.operands) == 1:
-        return known.get(instruction.operands[0])
+        (operand,) = instruction.operands  # of the same type, unless a bitcast takes several numbers for one
+        return known.get(operand) if operand.shape.type is instruction.shape.type else None
     return None
 
 
@@ -218,7 +219,8 @@ def _clamp(instruction: Instruction, known: Ranges) -> Range | None:
         return None
     if value is None:
         return low[0], high[1]
-    return min(max(value[0], low[0]), high[1]), max(min(value[1], high[1]), low[0])
+    smallest, largest = (min(max(value[end], low[end]), high[end]) for end in range(2))
+    return smallest, largest
 
 
 @RULES.register("remainder")
@@ -252,9 +254,9 @@ def _from_elsewhere(instruction: Instruction, known: Ranges) -> Range | None:
 @RULES.register("get-tuple-element")
 def _part(instruction: Instruction, known: Ranges) -> Range | None:
     """Pivots and permutations are numbers of rows, places of largest elements those along a row; what is sorted is what
-    it was before."""
+    it was before, and so are largest elements."""
     (source,), index = instruction.operands, instruction.attributes["index"]
-    if source.opcode == "sort":
+    if source.opcode == "sort" or (source.opcode == "topk" and index == 0):
         return known.get(source.operands[index])
     if source.opcode == "lu":
         rows = source.shape.parts[2].dims[-1]
