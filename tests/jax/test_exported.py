@@ -154,6 +154,8 @@ def test_bytes_of_something_else() -> None:
     for damaged in (b"", b"\0\xff", bytes(range(256)) * 4, bytes(whole[: len(whole) // 2])):
         with pytest.raises(ParseError, match="no function that JAX exported"):
             xlapy.jax.compile_exported(damaged)
+    with pytest.raises(ParseError, match="no module in MLIR's binary form"):
+        xlapy.jax.compile_exported(bytes(whole).replace(b"func_v1", b"\xff" * 7))
 
 
 def test_what_the_compiler_says_of_artifacts() -> None:

@@ -14,6 +14,7 @@ import pytest
 import xlapy
 from tests.xla_client.running import f32
 from xlapy import ParseError, UnsupportedError, XlaError, xla_client
+from xlapy.stablehlo import bytecode
 from xlapy.stablehlo.bytecode import portable_artifact, text_of_bytecode
 from xlapy.xla_client import _xla, ops
 
@@ -121,26 +122,44 @@ def test_damaged_bytes_are_refused_though_what_is_said_of_them_is_no_text() -> N
                 xlapy.load(source)
 
 
-def test_an_artifact_that_jaxlib_does_not_survive_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What damaged ones do to its memory differs; here an abort stands for that."""
-    artifact, library = b"ML\xefR\rStableHLO_v1.0.0\0", tmp_path / "jaxlib.py"
+@pytest.mark.parametrize("data", [b"ML\xefR\rStableHLO_v1.0.0\0", b"ML\xefR\rMLIR22\0"], ids=["artifact", "bytecode"])
+def test_what_jaxlib_does_not_survive_is_refused(data: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What damaged modules do to its memory differs; here an abort stands for that."""
+    library = tmp_path / "jaxlib.py"
     monkeypatch.syspath_prepend(tmp_path)
     library.write_text("import os, sys; print('LLVM ERROR: oh', file=sys.stderr, flush=True); os.abort()")
     with pytest.raises(ParseError, match=r"jaxlib does not survive reading them \(LLVM ERROR: oh\)"):
-        xlapy.load(artifact)
+        xlapy.load(data)
     library.write_text("raise ImportError")
     with pytest.raises(UnsupportedError, match=r"pip install 'xlapy\[jax\]'"):
-        xlapy.load(artifact)
+        xlapy.load(data)
 
 
-def test_artifacts_are_read_where_python_is_part_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_jaxlib_reads_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(bytecode, "_PATIENCE", 0.2)
+    (tmp_path / "jaxlib.py").write_text("import time; time.sleep(600)")
+    with pytest.raises(ParseError, match="jaxlib was not done with them in 0 s"):
+        xlapy.load(b"ML\xefR\rMLIR22\0")
+
+
+def test_modules_are_read_where_python_is_part_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which cannot be started again."""
     monkeypatch.setattr(sys, "executable", "")
     text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"
-    assert "@main" in text_of_bytecode(portable_artifact(text, "1.0.0"))
+    for data in (portable_artifact(text, "1.0.0"), bytecode.bytecode_of_text(text)):
+        assert "@main" in text_of_bytecode(data)
+
+
+def test_both_readers_know_the_same_dialects() -> None:
+    """One of them without JAX, which would know what it needs."""
+    known = [library()[2].dialects for library in (bytecode._library, bytecode._library_without_jax)]
+    for name in ("arith", "builtin", "cf", "chlo", "func", "math", "mhlo", "mpmd", "sdy", "stablehlo", "vector"):
+        assert [dialects[name].descriptor.namespace for dialects in known] == [name, name]
 
 
 def test_without_jaxlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")  # so that no other process looks for it
     monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
     monkeypatch.setitem(sys.modules, "jax.interpreters", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'xlapy\[jax\]'"):

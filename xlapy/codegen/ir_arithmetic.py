@@ -392,6 +392,19 @@ class Arithmetic(Conversions):
         text = f"select {condition.type.text} {condition.text}, {a.type.text} {a.text}, {b.type.text} {b.text}"
         return self._pure(a.type, text, condition, a, b)
 
+    def sum_of_lanes(self, value: Value) -> Value:
+        """Of integers. Eight of 32 bits are folded to four first: LLVM aborts over such a sum of products with zeros
+        and ones where there are masks, as it makes eight bytes of them, which no register of its choice holds."""
+        if value.type.lanes == 1:
+            return value
+        if (value.type.lanes, value.type.bits) == (8, 32):
+            value = self.add(*(self.shuffle(value, None, range(first, first + 4)) for first in (0, 4)))
+        symbol = f"llvm.vector.reduce.add.{value.type.suffix}"
+        self.module.declare(symbol, value.type.element, [value.type])
+        return self._pure(
+            value.type.element, f"call {value.type.element.text} @{symbol}({value.type.text} {value.text})", value
+        )
+
     def any_lane(self, *masks: Value, bits: int = 0) -> Value:
         """Whether a bit is set in any lane of any mask, as a scalar. `bits` are those of what was compared, if they are
         known: where masks have no registers of their own they are as wide, and LLVM would pack those of several vectors

@@ -157,19 +157,6 @@ class Conversions(Emitter):
             parts = [self.shuffle(a, b, joined) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
-    def sum_of_lanes(self, value: Value) -> Value:
-        """Of integers. Eight of 32 bits are folded to four first: LLVM aborts over such a sum of products with zeros
-        and ones where there are masks, as it makes eight bytes of them, which no register of its choice holds."""
-        if value.type.lanes == 1:
-            return value
-        if (value.type.lanes, value.type.bits) == (8, 32):
-            value = self.add(*(self.shuffle(value, None, range(first, first + 4)) for first in (0, 4)))
-        symbol = f"llvm.vector.reduce.add.{value.type.suffix}"
-        self.module.declare(symbol, value.type.element, [value.type])
-        return self._pure(
-            value.type.element, f"call {value.type.element.text} @{symbol}({value.type.text} {value.text})", value
-        )
-
     def horizontal(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
         """Combines all lanes into a scalar, the upper half with the lower half until one is left."""
         while value.type.lanes > 1:

@@ -240,10 +240,9 @@ much memory a result takes.
 
 ## MLIR's binary form
 
-It is read by jaxlib, which does not check all that it finds there. Portable artifacts are read by a process of its own,
-so that one which jaxlib does not survive is a `ParseError`. Other bytecode, and what `jax.export` wrote for
-`compile_exported`, is read by the process itself, as it needs all of JAX: of modules damaged at random, one in eight
-hundred ended it.
+It is read by jaxlib, which does not check all that it finds there: of modules damaged at random, one in two hundred
+ends it, or keeps it busy for ever. So a process of its own reads it, which takes 0.2 s, and such a module is a
+`ParseError`; where Python is part of a program that cannot be started again, the program itself reads it.
 
 ## Element types
 

@@ -17,6 +17,7 @@ from xlapy.jax.leaves import ResultKind, copying, is_key, reader, signatures, wr
 from xlapy.jax.lowering import PLATFORM, check_grid, compile_text
 from xlapy.jax.specialization import nesting
 from xlapy.options import CompileOptions
+from xlapy.stablehlo.bytecode import text_of_bytecode
 from xlapy.support.errors import ArgumentError, ParseError
 
 
@@ -31,11 +32,13 @@ def compile_exported(
     It is called as it was before its export. One with sizes left open is compiled anew for each set of sizes, which
     raises ShapeError for sizes that its export excluded; others are compiled right here. An artifact for several
     platforms takes the branches of the CPU if it has those, else of the first."""
-    artifact = exported if isinstance(exported, export.Exported) else _artifact(exported)
+    loaded = exported if isinstance(exported, export.Exported) else None
+    artifact = loaded or _artifact(exported)
     chosen = options or CompileOptions()
     check_effects((*artifact.ordered_effects, *artifact.unordered_effects))
     check_grid(artifact.nr_devices)
-    return ExportedFunction(artifact, chosen, results)
+    text = loaded.mlir_module() if loaded else text_of_bytecode(artifact.mlir_module_serialized)
+    return ExportedFunction(artifact, text, chosen, results)
 
 
 def _artifact(exported: Any) -> export.Exported:
@@ -51,8 +54,8 @@ def _artifact(exported: Any) -> export.Exported:
 class ExportedFunction:
     """An exported function, compiled: now, or for each set of sizes when a call brings it."""
 
-    def __init__(self, artifact: export.Exported, options: CompileOptions, results: ResultKind) -> None:
-        self.executable: Executable = compile_text(artifact.mlir_module(), options)
+    def __init__(self, artifact: export.Exported, text: str, options: CompileOptions, results: ResultKind) -> None:
+        self.executable: Executable = compile_text(text, options)
         self._name = artifact.fun_name
         self._tree: Any = artifact.in_tree
         self._avals = artifact.in_avals

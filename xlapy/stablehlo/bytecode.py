@@ -11,7 +11,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
 from xlapy.support.errors import ParseError, UnsupportedError
@@ -36,19 +36,16 @@ def text_of_bytecode(data: bytes) -> str:
     """The text of a module in MLIR's binary form, portable or not.
 
     Raises ParseError for bytes that hold no module, UnsupportedError where jaxlib is missing."""
-    is_portable = is_portable_artifact(data)
-    if is_portable and sys.executable:  # of which a program that Python is part of may have none
-        return _text_of_artifact(data)
-    ir, dialect, context = _library()
-    if is_portable:
-        return _text(ir, context, lambda: dialect.deserialize_portable_artifact(context, data))
-    return _text(ir, context, lambda: ir.Module.parse(data))
+    if not sys.executable:  # Python is part of a program, which cannot be started again
+        return _text(data, *_library())
+    return _text_from_outside(data)
 
 
-def _text(ir: Any, context: Any, read: Callable[[], Any]) -> str:
+def _text(data: bytes, ir: Any, dialect: Any, context: Any) -> str:
     with _errors_of(ir, context) as said:
         try:
-            return str(read())
+            is_portable = is_portable_artifact(data)
+            return str(dialect.deserialize_portable_artifact(context, data) if is_portable else ir.Module.parse(data))
         except (ir.MLIRError, ValueError, SystemError, MemoryError) as error:
             reason = _reason(said, error)
     raise ParseError(f"{_NO_MODULE}: {reason}")
@@ -56,16 +53,25 @@ def _text(ir: Any, context: Any, read: Callable[[], Any]) -> str:
 
 _NO_MODULE = "these bytes are no module in MLIR's binary form"
 _REFUSED, _MISSING = 3, 4
-"""How a process ends that was to read an artifact, and found none, or no jaxlib."""
+"""How a process ends that was to read a module, and found none, or no jaxlib."""
+
+_PATIENCE = 60.0
+_BYTES_PER_SECOND = 100_000
+"""How long it may take: so many seconds, and one more for so many bytes, of which jaxlib reads millions."""
 
 
-def _text_of_artifact(data: bytes) -> str:
-    """By a process of its own: what jaxlib reads artifacts with does not check all that it finds in them, and damaged
-    ones end the process, or write wherever they say."""
-    module = f"from {__name__} import read_artifact; read_artifact()"
+def _text_from_outside(data: bytes) -> str:
+    """By a process of its own: jaxlib does not check all that it finds in modules, and damaged ones end the process, or
+    write wherever they say, or are read for ever."""
+    module = f"from {__name__} import read_module; read_module()"
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     around = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
-    reader = subprocess.run([sys.executable, "-c", module], input=data, capture_output=True, env=around, check=False)
+    patience = _PATIENCE + len(data) / _BYTES_PER_SECOND
+    command = [sys.executable, "-c", module]
+    try:
+        reader = subprocess.run(command, input=data, capture_output=True, env=around, check=False, timeout=patience)
+    except subprocess.TimeoutExpired:
+        raise ParseError(f"{_NO_MODULE}: jaxlib was not done with them in {patience:.0f} s") from None
     answer = reader.stdout.decode()
     if reader.returncode == 0:
         return answer
@@ -77,22 +83,34 @@ def _text_of_artifact(data: bytes) -> str:
     raise ParseError(answer)
 
 
-def read_artifact() -> Never:
-    """Reads a portable artifact from standard input, writes the text of its module, or why it is none, and exits."""
+def read_module() -> Never:
+    """Reads a module in MLIR's binary form from standard input, writes its text, or why it is none, and exits."""
     try:
-        from jaxlib.mlir import ir
-        from jaxlib.mlir.dialects import stablehlo
+        library = _library_without_jax()
     except ImportError:
         sys.exit(_MISSING)
-    context = ir.Context()
-    stablehlo.register_dialect(context)
-    data = sys.stdin.buffer.read()
     try:
-        answer, status = _text(ir, context, lambda: stablehlo.deserialize_portable_artifact(context, data)), 0
+        answer, status = _text(sys.stdin.buffer.read(), *library), 0
     except ParseError as error:
         answer, status = error.message, _REFUSED
     sys.stdout.buffer.write(answer.encode())
     sys.exit(status)
+
+
+def _library_without_jax() -> tuple[Any, Any, Any]:
+    """What `_library` gives, in half the time: to import JAX takes as long as all the rest."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
+
+    registry, context = ir.DialectRegistry(), ir.Context()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for dialect in (chlo, mpmd, sdy, stablehlo):
+        dialect.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
+    return ir, stablehlo, context
 
 
 def bytecode_of_text(text: str) -> bytes:
