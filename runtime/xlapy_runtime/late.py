@@ -6,6 +6,7 @@ stayed behind would be locked for ever.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` takes half a millisecond to import
 import importlib
 import os
 import sys
@@ -36,9 +37,36 @@ def late(module: str) -> Any:
         return _imported(module)
     _importing.add(thread)
     try:
-        return _imported(module)
+        with _Uninterrupted():
+            return _imported(module)
     finally:
         _importing.discard(thread)
+
+
+class _Uninterrupted:
+    """Ctrl-C counts only when all is done: modules enter in tables what they have, and one whose import was cut short
+    would find its own entries there when it is imported again, for the rest of the process."""
+
+    def __enter__(self) -> None:
+        self._noted: list[Any] = []
+        self._handler: Any = _signal.getsignal(_signal.SIGINT)
+        if not callable(self._handler):
+            return
+        try:
+            _signal.signal(_signal.SIGINT, self._note)
+        except ValueError:  # Python runs handlers in its main thread alone, where they are set, too
+            self._handler = None
+
+    def _note(self, *arguments: Any) -> None:
+        self._noted = [*arguments]
+
+    def __exit__(self, *raised: object) -> None:
+        if not callable(self._handler):
+            return
+        if _signal.getsignal(_signal.SIGINT) == self._note:
+            _signal.signal(_signal.SIGINT, self._handler)
+        if self._noted:
+            self._handler(*self._noted)
 
 
 def _imported(module: str) -> Any:

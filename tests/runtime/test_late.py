@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -40,6 +41,24 @@ def test_threads_import_a_module_once(slow_module: str) -> None:
         thread.join()
     assert found == [42] * 4
     assert not late_imports._importing
+
+
+INTERRUPTED_MODULE = """
+import signal
+signal.raise_signal(signal.SIGINT)
+answer = 42
+"""
+
+
+def test_an_interruption_waits_for_the_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a module has entered somewhere by then would be in the way of its next import."""
+    (tmp_path / "interrupted_module.py").write_text(INTERRUPTED_MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        late("interrupted_module")
+    assert signal.getsignal(signal.SIGINT) is before
+    assert sys.modules["interrupted_module"].answer == 42
 
 
 def test_an_import_that_fails_is_over() -> None:
