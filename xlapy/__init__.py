@@ -134,7 +134,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"module 'xlapy' has no attribute {name!r}{_hint(name)}", name=name, obj=sys.modules[__name__]
         )
-    module = importlib.import_module(_AT_FIRST_USE[name])
+    module = importlib.import_module("xlapy.support.late").late(_AT_FIRST_USE[name])
     value = module if module.__name__ == f"xlapy.{name}" else getattr(module, _NAMED_OTHERWISE.get(name, name))
     globals()[name] = value
     return value
