@@ -194,6 +194,7 @@ def broken(**changes: object) -> bytes:
         ({"shape": ShapeProto(11, [2], is_dynamic_dimension=[True, False])}, "whether they are dynamic"),
         ({"opcode": "constant", "operand_ids": []}, "a constant has no literal"),
         (TOTAL | {"operand_ids": []}, "the number of operands is 0"),
+        (TOTAL | {"comparison_direction": ""}, "its comparison_direction '' is none of EQ"),
     ],
 )
 def test_wrong_instructions_are_named(changes: dict[str, object], message: str) -> None:

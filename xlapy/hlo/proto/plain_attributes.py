@@ -135,16 +135,16 @@ def _enumeration(field: str, values: Sequence[Any], what: str, *keys: str) -> No
 
 
 def _named(field: str, kind: type[Named], *keys: str) -> None:
-    """The name of an enumerator, or nothing."""
+    """The name of an enumerator."""
 
-    def read(proto: InstructionProto) -> Named | None:
+    def read(proto: InstructionProto) -> Named:
         name: str = getattr(proto, field)
         try:
-            return kind(name) if name else None
+            return kind(name)
         except ValueError:
-            raise ParseError(f"{excerpt(name)!r} is none of {', '.join(map(str, kind))}") from None
+            raise ParseError(f"its {field} {excerpt(name)!r} is none of {', '.join(map(str, kind))}") from None
 
-    add_codec(read, lambda proto, value: setattr(proto, field, str(value) if value else ""), *keys)
+    add_codec(read, lambda proto, value: setattr(proto, field, str(value)), *keys)
 
 
 _named("comparison_direction", ComparisonDirection, "ComparisonDirection")
