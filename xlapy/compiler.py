@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from xlapy.codegen.assembler import assembled
 from xlapy.codegen.jit import emit_object
+from xlapy.codegen.kernels.effort import work_in
 from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.math.outlined import outlined_code
 from xlapy.codegen.program import GLUE_LEVEL, Compile, EmittedProgram, ModuleText, compile_program, emit_program
@@ -147,7 +148,7 @@ def lower(
         with timings.measure(JOINT_RUNS):
             order = join_kernels(module, order, donations)
     with timings.measure("assign-buffers"):
-        plan = assign_buffers(module, order, scratch_for(target), donations)
+        plan = assign_buffers(module, order, scratch_for(target, module), donations)
     if watch.checks is not None:
         check_plan(module, order, plan)
     with timings.measure("emit"):
@@ -164,9 +165,15 @@ def lower(
     return Lowered(module, report, order, plan, emitted, target)
 
 
-def scratch_for(target: Target) -> Callable[[Instruction, FunctionPlans], int]:
-    """How much memory kernels for `target` work in."""
-    return lambda instruction, functions: scratch_bytes(instruction, target, functions)
+def scratch_for(target: Target, module: HloModule) -> Callable[[Instruction, FunctionPlans], int]:
+    """How much memory the kernels of a module work in that are for `target`."""
+    entry, whole = module.entry, cache(lambda: work_in(module.entry))
+
+    def bytes_of(instruction: Instruction, functions: FunctionPlans) -> int:
+        runs_once = instruction.parent is entry
+        return scratch_bytes(instruction, target, functions, runs_once=runs_once, whole=whole)
+
+    return bytes_of
 
 
 def finish(signature: Signature, lowered: Lowered, around: Environment) -> Program:

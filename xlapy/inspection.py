@@ -96,7 +96,7 @@ def observe_module(source: HloModule, options: CompileOptions, target: Target) -
         recorder,
         lowered.schedule,
         lowered.plan,
-        arena_timeline(lowered.module, lowered.schedule, lowered.plan, scratch_for(lowered.target)),
+        arena_timeline(lowered.module, lowered.schedule, lowered.plan, scratch_for(lowered.target, lowered.module)),
         lowered.emitted,
         lowered.target,
         with_laws(options.laws),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,7 @@ def test_long_columns_that_are_made_into_new_ones_are_read_twice(rows: int, is_c
 def test_a_softmax_of_columns_has_the_same_bits_on_any_number_of_threads() -> None:
     array = np.random.default_rng(0).standard_normal((2048, 4096)).astype(np.float32)
     array[9, :3] = np.inf, -np.inf, np.nan
+    array[:, 4] = array[:1500, 5] = -np.inf
     text = sized(EXPONENTIALS.replace("CENTER", "m"), 2048, 4096).replace("ROOT s", "s").rstrip().removesuffix("}")
     text += "  bs = f32[2048,4096] broadcast(s), dimensions={1}\n  ROOT r = f32[2048,4096] divide(e, bs)\n}"
     executable = xlapy.compile(text)
@@ -158,6 +160,24 @@ def test_a_softmax_of_columns_has_the_same_bits_on_any_number_of_threads() -> No
         below = np.exp(array.astype(np.float64) - array.max(0))
         np.testing.assert_allclose(results[0], below / below.sum(0), rtol=1e-5)
     assert len({result.tobytes() for result in results}) == 1
+    assert "kernel.0" not in executable.llvm_ir(), "libraries have all of it"
+
+
+def test_what_parts_come_to_is_folded_by_a_library() -> None:
+    """And what is made from it, the logarithm, is a second step, as both are a small part of the program."""
+    array = np.random.default_rng(0).standard_normal((2048, 4096)).astype(np.float32)
+    array[9, :3] = np.inf, -np.inf, np.nan
+    array[:, 4] = array[:1500, 5] = -np.inf
+    text = sized(EXPONENTIALS.replace("CENTER", "c"), 2048, 4096).replace("ROOT s", "s").rstrip().removesuffix("}")
+    executable = xlapy.compile(f"{text}  g = f32[4096] log(s)\n  ROOT r = f32[4096] add(g, c)\n}}")
+    with np.errstate(all="ignore"):
+        results = [np.array(on_threads(executable, threads)(array)) for threads in (1, 2, 3, 8)]
+        top = np.where(np.isfinite(array.max(0)), array.max(0), 0)
+        right = np.log(np.exp(array.astype(np.float64) - top).sum(0)) + top
+    np.testing.assert_allclose(results[0], right, rtol=1e-5)
+    assert len({result.tobytes() for result in results}) == 1
+    kernels = re.findall(r"^define void @(kernel\S+?)\(", executable.llvm_ir(), re.MULTILINE)
+    assert sorted(name.split(".")[-1] for name in kernels) == ["finish", "finish"]
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(4096, 2048), (131072, 64)])

@@ -214,7 +214,16 @@ class KernelLibrary:
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         parameters = [(pointer, PTR) for pointer in pointers]
         module = self.quick_module if kernel.is_quick else self.module
-        with KernelBuilder(module, name, parameters, None, attributes=self.attributes) as k:
+        attributes = self._attributes(is_quick=kernel.is_quick, is_light=kernel.is_light)
+        with KernelBuilder(
+            module,
+            name,
+            parameters,
+            None,
+            attributes=attributes,
+            hoists_constants=kernel.is_light,
+            is_quick=kernel.is_quick,
+        ) as k:
             arrays = _arrays(k, [*operands, *results], len(operands), overwritten, self.target)
             if kernel.shared_bytes:
                 k.parameters["shared"] = k.parameters["scratch"]

@@ -225,11 +225,11 @@ def _replace(computation: Computation, folds: _Folds, parts: _Parts) -> None:
     if folds.is_below:
         own = new.add("select", [new.add("is-finite", [first]), first, new.number(0, first.shape)])
         elements = new.add("exponential", [new.add("subtract", [source, new.each_element(own)])])
-        below = new.add("minimum", [new.add("subtract", [own, wide]), new.number(0, own.shape)])
+        # A part of nothing but the least has a sum of zero. If all are such, so is the center, unless the program has
+        # zero there, and what is below it is no number, as in the program.
+        below = new.add("minimum", [new.add("subtract", [first, wide]), new.number(0, first.shape)])
         scale = new.add("exponential", [below])
         total = new.folded_again(new.add("multiply", [new.folded(elements, outer), scale]), outer)
-        if center is whole:  # where that is not finite, so is no distance from it
-            total = new.add("add", [total, new.add("subtract", [whole, whole])])
     else:
         own = new.add("divide", [first, new.number(parts.length, first.shape)])
         elements = new.squared(new.add("subtract", [source, new.each_element(own)]))

@@ -514,6 +514,21 @@ def test_a_second_step_may_overwrite_what_it_reads() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("dims", [(0,), (1,)])
+def test_small_folds_have_second_steps_where_they_are_a_small_part_of_a_program(dims: tuple[int, ...]) -> None:
+    """What is made from results may lie where what it is made from did."""
+    dims_of = {"x": (90, 700), "y": (700,) if dims == (0,) else (90,), "z": (1500, 1500)}
+    x, y, z = (np.full(size, 0.01, np.float32) for size in dims_of.values())
+    module = record(lambda x, y, z: [finished(x, ops.Abs(y), dims), ops.Neg(y), ops.Mul(z, z)], x, y, z)
+    program = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    assert [name.split("_")[1] for name in libraries_of(program)] == ["columns" if dims == (0,) else "rows"]
+    assert ".finish" in program.llvm_ir()
+    first, *others = (on_threads(program, threads)(x, y, z)[0] for threads in (1, 2, 3, 8))
+    np.testing.assert_allclose(first, xlapy.evaluate(module, x, y, z)[0], rtol=1e-3, atol=1e-4)
+    for found in others:
+        assert_same(found, first)
+
+
 def test_second_steps_in_a_loop() -> None:
     x = np.random.default_rng(8).normal(size=(1100, 1300)).astype(np.float32)
     y = np.full(1300, 0.01, np.float32)

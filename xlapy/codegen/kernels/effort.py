@@ -111,9 +111,7 @@ def is_small(instruction: Instruction, target: Target, whole: Callable[[], float
     Folds with masks must be such a part, and wait for caches too: the logarithm of a small sum of exponentials takes
     1.07 of the time, and a training step of 40 us with two folds that are small parts of it 1.02."""
     insides = list(_inside(instruction))
-    if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
-        return False
-    if not _survives_unoptimized(instruction):
+    if not _may_be_light(instruction):
         return False
     work = sum(map(_work, insides))
     if _has_masks(instruction) and any(map(_moves, insides)):
@@ -121,11 +119,21 @@ def is_small(instruction: Instruction, target: Target, whole: Callable[[], float
     return work <= LIGHT_WORK or work <= whole() / LEAST_PARTS
 
 
-def is_small_part(instruction: Instruction, target: Target, whole: Callable[[], float]) -> bool:
+def is_small_part(instruction: Instruction, whole: Callable[[], float]) -> bool:
     """Whether a kernel is so small a part of the `whole` work around it that one with less code would not be noticed
     that takes half as long again: it moves little besides."""
     moved = sum(leaf.size for value in (*instruction.operands, instruction) for leaf in _leaves(value))
-    return LEAST_PARTS_MOVED * moved <= whole() and is_small(instruction, target, whole)
+    if LEAST_PARTS_MOVED * moved > whole() or not _may_be_light(instruction):
+        return False
+    work = sum(map(_work, _inside(instruction)))
+    return work <= LIGHT_WORK or work <= whole() / LEAST_PARTS
+
+
+def _may_be_light(instruction: Instruction) -> bool:
+    """Whether it is known how much there is to do, and LLVM makes code of it that it does not optimize."""
+    if any(region_functions(inside) or not _is_counted(inside) for inside in _inside(instruction)):
+        return False
+    return _survives_unoptimized(instruction)
 
 
 def work_in(computation: Computation) -> float:

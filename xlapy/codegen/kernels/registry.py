@@ -25,7 +25,16 @@ from xlapy.codegen.kernels.effort import (
     is_small,
     is_small_part,
 )
-from xlapy.codegen.kernels.makers import KERNELS, Kernel, Situation, aligned, fold_to_finish, loop_of, runs_as_loop
+from xlapy.codegen.kernels.makers import (
+    KERNELS,
+    Kernel,
+    Situation,
+    aligned,
+    has_results_to_finish,
+    loop_of,
+    may_have_results_to_finish,
+    runs_as_loop,
+)
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.depthwise_gradient import scratch_of_convolution
 from xlapy.codegen.target import Target
@@ -54,7 +63,7 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     if kernel.is_quick or isinstance(kernel.body, LibraryCall):
         return kernel
     target = situation.target
-    if kernel.brief is not None and situation.runs_once and is_small_part(instruction, target, situation.whole_work):
+    if kernel.brief is not None and situation.runs_once and is_small_part(instruction, situation.whole_work):
         brief = kernel.brief()
         if brief is not None:
             return brief
@@ -93,15 +102,25 @@ LIBRARY_SCRATCH: dict[str, Callable[[Instruction, Target], int]] = {
 """How much of it the library functions want that compute an instruction."""
 
 
-def scratch_bytes(instruction: Instruction, target: Target, functions: FunctionPlans) -> int:
-    """Bytes of memory that the kernels of an instruction want for themselves."""
+def scratch_bytes(
+    instruction: Instruction,
+    target: Target,
+    functions: FunctionPlans,
+    *,
+    runs_once: bool = False,
+    whole: Callable[[], float] = lambda: 0,
+) -> int:
+    """Bytes of memory that the kernels of an instruction want for themselves, which may be a part of the `whole` work
+    around it."""
     if Trait.RUNTIME in instruction.spec.traits:
         return 0
     if instruction.opcode in LIBRARY_SCRATCH:
         return LIBRARY_SCRATCH[instruction.opcode](instruction, target)
-    if not _may_have_scratch(instruction) and not region_functions(instruction):
+    may_be_brief = runs_once and _may_have_brief_results(instruction) and is_small_part(instruction, whole)
+    if not may_be_brief and not _may_have_scratch(instruction) and not region_functions(instruction):
         return 0
-    kernel = kernel_for(instruction, Situation(target, in_place=False, functions=functions))
+    situation = Situation(target, in_place=False, functions=functions, runs_once=runs_once, whole_work=whole)
+    kernel = kernel_for(instruction, situation)
     return aligned(kernel.shared_bytes) + kernel.task_bytes * kernel.tasks
 
 
@@ -112,5 +131,10 @@ def _may_have_scratch(instruction: Instruction) -> bool:
     is_rows = instruction.attributes["kind"] is FusionKind.OUTPUT
     if not is_rows and fold_of(computation).opcode == "reduce-window":
         return True
-    has_steps = fold_steps(computation) is not None or fold_to_finish(computation) is not None
+    has_steps = fold_steps(computation) is not None or has_results_to_finish(computation)
     return has_steps or (is_rows and keeps_much(computation))
+
+
+def _may_have_brief_results(instruction: Instruction) -> bool:
+    is_fold = instruction.opcode == "fusion" and instruction.attributes["kind"] in FOLDING_KINDS
+    return is_fold and may_have_results_to_finish(instruction.called[0])

@@ -150,7 +150,7 @@ _LOG_SUM_EXP = f"""
 
 _EXPONENTIALS_OF_PARTS = f"""
 {_EXPONENTIALS}
-        results top shift sum
+        results top sum
 """
 """What the same is made of, of parts of rows (`passes.folds_in_parts`)."""
 

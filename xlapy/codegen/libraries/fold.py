@@ -62,12 +62,12 @@ def call_of_fusion(computation: Computation, target: Target, *, is_small: bool =
     return _call(fold, target, _place_in(computation), result, is_small=is_small)
 
 
-def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
+def call_of_first_step(first: Computation, target: Target, *, is_small: bool = False) -> FoldCall | None:
     """The same, with the results in scratch memory."""
     fold = _fold_of(first)
     if fold is None:
         return None
-    return _call(fold, target, _place_in(first), SCRATCH_PLACE)
+    return _call(fold, target, _place_in(first), SCRATCH_PLACE, is_small=is_small)
 
 
 def calls_of_steps(first: Computation, second: Computation, target: Target) -> tuple[FoldCall, LibraryCall] | None:

@@ -2,7 +2,7 @@
 
 from xlapy.codegen.kernels.makers import folds, fusions, loops, movement, ordering, products, random, scatters
 from xlapy.codegen.kernels.makers.base import KERNELS, SCRATCH_ALIGNMENT, Kernel, Situation, aligned
-from xlapy.codegen.kernels.makers.fusions import fold_to_finish
+from xlapy.codegen.kernels.makers.fusions import has_results_to_finish, may_have_results_to_finish
 from xlapy.codegen.kernels.makers.loops import RUNS_AS_LOOP, loop_of, runs_as_loop
 
 __all__ = [
@@ -12,11 +12,12 @@ __all__ = [
     "Kernel",
     "Situation",
     "aligned",
-    "fold_to_finish",
     "folds",
     "fusions",
+    "has_results_to_finish",
     "loop_of",
     "loops",
+    "may_have_results_to_finish",
     "movement",
     "ordering",
     "products",

@@ -15,7 +15,7 @@ from xlapy.codegen.kernels.merged_dims import merged_dims
 from xlapy.codegen.kernels.reduce import ReducePlan, bytes_of_arrays, emit_reduce, narrowed, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
-from xlapy.codegen.libraries.fold import FoldCall, call_of_reduce
+from xlapy.codegen.libraries.fold import call_of_reduce
 from xlapy.codegen.libraries.sliding import call_of_window
 from xlapy.codegen.stopping import LONG
 from xlapy.hlo.graph import Instruction
@@ -29,19 +29,21 @@ def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
     if call is not None:
         return kernel_of_fold(call, instruction.operands, instruction)
     kernel = _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
-    small = partial(call_of_reduce, instruction, situation.target, is_small=True)
-    return with_brief_call(kernel, small, instruction.operands, instruction)
+    return with_brief_kernel(kernel, partial(_brief_reduce, instruction, situation))
 
 
-def with_brief_call(
-    kernel: Kernel, call: Callable[[], FoldCall | None], operands: Sequence[Instruction], root: Instruction
-) -> Kernel:
+def _brief_reduce(instruction: Instruction, situation: Situation) -> Kernel | None:
+    call = call_of_reduce(instruction, situation.target, is_small=True)
+    return None if call is None else kernel_of_fold(call, instruction.operands, instruction)
+
+
+def with_brief_kernel(kernel: Kernel, call: Callable[[], Kernel | None]) -> Kernel:
     """The kernel of a fold, for which a library may have a function, too."""
 
     def brief() -> Kernel | None:
         found = call()
         if found is not None:
-            return replace(kernel_of_fold(found, operands, root), is_small=True)
+            return replace(found, is_small=True)
         return None if kernel.brief is None else kernel.brief()
 
     return replace(kernel, brief=brief)

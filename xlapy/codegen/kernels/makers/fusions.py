@@ -10,7 +10,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_call, kernel_of_fold
 from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first_step
-from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS, with_brief_call
+from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS, with_brief_kernel
 from xlapy.codegen.kernels.makers.loops import columns_kernel, kernel_of_runs, loop_kernel, update_kernel
 from xlapy.codegen.kernels.makers.movement import concatenate_kernel, renamed_kernel, transpose_kernel
 from xlapy.codegen.kernels.makers.scatters import selection_kernel
@@ -84,26 +84,50 @@ def _one_step(computation: Computation, kind: FusionKind, situation: Situation) 
     if finished is not None:
         return finished
     kernel = _fold_kernel(computation, kind, situation)
-    small = partial(call_of_fusion, computation, situation.target, is_small=True)
-    return with_brief_call(kernel, small, computation.parameters, computation.root)
+    return with_brief_kernel(kernel, partial(_brief_fold, computation, situation))
 
 
-def fold_to_finish(computation: Computation) -> Instruction | None:
-    """The only fold of a computation, if it is large and has few results, of which all roots are made."""
+def _brief_fold(computation: Computation, situation: Situation) -> Kernel | None:
+    """A fold by a library, which hardly matters, and what is made from its results."""
+    call = call_of_fusion(computation, situation.target, is_small=True)
+    if call is not None:
+        return kernel_of_fold(call, computation.parameters, computation.root)
+    return _finished_fold(computation, situation, is_small=True)
+
+
+def has_results_to_finish(computation: Computation) -> bool:
+    """A fold by a library may have shared memory, for somebody to finish what is there: a large one has if there is
+    such a library."""
+    fold = _fold_to_finish(computation)
+    return fold is not None and _is_large(fold)
+
+
+def may_have_results_to_finish(computation: Computation) -> bool:
+    """The same of one that is a small part of the program, and more than a fold."""
+    fold = _fold_to_finish(computation)
+    return fold is not None and fold is not computation.root and not _is_large(fold)
+
+
+def _fold_to_finish(computation: Computation) -> Instruction | None:
+    """The only fold of a computation, if it has few results, of which all roots are made."""
     fold, *others = (instruction for instruction in computation if instruction.opcode in FOLDS)
     if others or fold.opcode != "reduce" or not fold.shape.is_array or fold.shape.size > MOST_FINISHED:
         return None
     is_whole = all(root.shape.dims == fold.shape.dims for root in fusion_roots(computation))
-    return fold if is_whole and fold.operands[0].shape.bytes >= LEAST_FOLDED_BYTES else None
+    return fold if is_whole else None
 
 
-def _finished_fold(computation: Computation, situation: Situation) -> Kernel | None:
+def _is_large(fold: Instruction) -> bool:
+    return fold.operands[0].shape.bytes >= LEAST_FOLDED_BYTES
+
+
+def _finished_fold(computation: Computation, situation: Situation, *, is_small: bool = False) -> Kernel | None:
     """A fold by a library into shared memory, and behind it, by one thread, what is made from its results."""
-    fold = fold_to_finish(computation)
-    if fold is None:
+    fold = _fold_to_finish(computation)
+    if fold is None or not (is_small or _is_large(fold)):
         return None
     first, second = split_at(computation, fold)
-    call = call_of_first_step(first, situation.target)
+    call = call_of_first_step(first, situation.target, is_small=is_small)
     if call is None:
         return None
     loop = loop_kernel(fusion_roots(second), second.parameters, second.parameters, situation)
