@@ -313,3 +313,20 @@ def test_few_elements_of_many_joins_are_told_apart() -> None:
     compiled = xlapy.compile(text)
     np.testing.assert_array_equal(compiled(x), xlapy.evaluate(text, x))
     assert re.search(r"load <\d+ x i8>", compiled.llvm_ir())
+
+
+@pytest.mark.parametrize(("dims", "dimension"), [((128, 40), 0), ((40, 512), 1)])
+def test_much_that_is_made_of_what_is_joined_has_no_copy_for_each_part(dims: tuple[int, int], dimension: int) -> None:
+    """One for nearly all places, and one for those at the edges, of which there are four kinds."""
+
+    def smoothed(x: XlaOp) -> XlaOp:
+        width = 1 if dimension == 0 else 16
+        below, above = (rolled(x, amount, dimension) for amount in (2 * width, dims[dimension] - 2 * width))
+        near = rolled(x, width, dimension) + rolled(x, dims[dimension] - width, dimension)
+        total = near + below * above
+        for number in range(loop.LONG_STEP):
+            total = ops.Sqrt(total + np.float32(number)) if number % 2 else total * x
+        return total
+
+    code = check_native(smoothed, np.random.default_rng(0).uniform(1, 2, dims).astype(np.float32)).llvm_ir()
+    assert len(re.findall(r" = call .*@llvm\.sqrt\.v", code)) == 2 * (loop.LONG_STEP // 2)

@@ -27,6 +27,7 @@ from xlapy.codegen.kernels.functions import are_functions_called, is_block_of_fu
 from xlapy.codegen.kernels.joined_columns import store_columns
 from xlapy.codegen.kernels.padded_rows import (
     Interior,
+    JoinedParts,
     RowStep,
     emit_joined_row,
     emit_padded_row,
@@ -61,6 +62,7 @@ VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's ope
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
 LONG_STEP = 40  # instructions of a step, of which LLVM should not be given four copies for rows in parts
+LEAST_INSIDE = 16  # parts of all places, of which those outside are one: these may take twice as long
 FEW_STEPS_BYTES = 1 << 10  # of a native vector for each step: as few steps that are so long, of a loop that runs once
 LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
 LEAST_MOVED = 8  # where nothing is computed, or only what processors do with narrow ones
@@ -400,7 +402,7 @@ def _by_numbers(
         placement = None if rest is None else Placement(_is_misplaced(k, plan, position, rest))
         step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), placement)
 
-    joined = joined_parts(plan.roots, arrays.__contains__, plan.lanes) if _has_parts(plan, in_place=in_place) else None
+    joined = _joined_parts(plan, arrays.__contains__) if _has_parts(plan, in_place=in_place) else None
     if joined is not None:
         for part in joined.parts:
             _part_of_line(k, plan, part, begin, end, step, rest)
@@ -459,6 +461,18 @@ def _inside_of_line(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> rang
         return None
     start, stop = -(-inside.start // plan.lanes) * plan.lanes, inside.stop // plan.lanes * plan.lanes
     return range(start, stop) if stop > start else None
+
+
+def _joined_parts(plan: LoopPlan, is_input: Callable[[Instruction], bool]) -> JoinedParts | None:
+    """The parts that have loops of their own; none if several would each have a copy of much code, for what is made of
+    what is joined, though nearly all of it lies in one of them."""
+    joined = joined_parts(plan.roots, is_input, plan.lanes)
+    if joined is None or len(joined.parts) == 2:
+        return joined
+    behind = between(plan.roots, lambda i: is_input(i) or i.opcode == "concatenate")
+    outside = plan.shape.dims[joined.dim] - max(map(len, joined.parts))
+    is_alike = len(behind) >= LONG_STEP and outside * LEAST_INSIDE <= plan.shape.dims[joined.dim]
+    return None if is_alike else joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,7 +541,7 @@ def _by_rows(
 ) -> None:
     """The loop over rows."""
     parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
-    joined = joined_parts(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else None
+    joined = _joined_parts(plan, arrays.__contains__) if parts_pay else None
     interior: Interior = {}
     if parts_pay and joined is None:
         interior = interior_of(plan.roots, arrays.__contains__, plan.lanes, repeated=plan.is_often_chosen)
