@@ -22,6 +22,7 @@ from xlapy.codegen.libraries.runs import RUN_LIBRARIES
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.short_product import SHORT_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
+from xlapy.codegen.libraries.sliding_planes import PLANES_LIBRARIES
 from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
@@ -58,6 +59,7 @@ LIBRARIES = _Catalogue(
         COPY_LIBRARIES,
         RUN_LIBRARIES,
         SLIDING_LIBRARIES,
+        PLANES_LIBRARIES,
         DEPTHWISE_LIBRARIES,
         DEPTHWISE_GRADIENT_LIBRARIES,
         DEPTHWISE_PLANES_LIBRARIES,

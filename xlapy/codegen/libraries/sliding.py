@@ -18,7 +18,6 @@ from functools import partial, reduce
 from itertools import product, starmap
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
-from xlapy.codegen.elements import emit_element
 from xlapy.codegen.ir import I64, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.float_order import (
     FloatOrder,
@@ -28,34 +27,29 @@ from xlapy.codegen.kernels.float_order import (
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.codegen.libraries import FIRST_ARRAY, Library, LibraryCall
-from xlapy.codegen.libraries.fold_problem import FoldKind
+from xlapy.codegen.libraries.sliding_folds import FOLD_NUMBERS, FoldingLines, fold_numbers
 from xlapy.codegen.libraries.sliding_lines import (
     LEAST_SIZE,
     LINE_NUMBERS,
     LineWriter,
     Range,
     SlidingCall,
-    SlidingLines,
     Steps,
     line_numbers,
     module_of_lines,
+    positions_inside,
     sliding_call,
 )
 from xlapy.codegen.libraries.sliding_maps import CHANNELS, ITSELF, MAPS, SlidingMap
-from xlapy.codegen.libraries.sliding_plan import (
-    TYPES,
-    Sliding,
-    bits_of,
-    sliding_fold,
-)
-from xlapy.codegen.registers import register_type
+from xlapy.codegen.libraries.sliding_plan import TYPES, Sliding, sliding_fold
+from xlapy.codegen.libraries.sliding_planes import call_of_planes
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 
 _NUMBERS_OF_CHANNELS = tuple(f"numbers_{leaf.value}" for leaf in CHANNELS)
 NUMBERS = (
-    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "factor", "divisor", "streams"),
+    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", *FOLD_NUMBERS, "streams"),
     *("fetched_first", "fetched_rows"),
 )
 """By name, in order: behind those of `sliding_lines`, places in the table of the arrays of numbers for channels, if
@@ -106,6 +100,8 @@ def _call(
     root: Instruction, sliding: Sliding, arrays: Sequence[int], result: int, target: Target
 ) -> SlidingCall | None:
     """Of arrays, the source first, and of the result `root`, in these places of the table."""
+    if sliding.channels == 1:
+        return call_of_planes(sliding, arrays[0], result, target)
     lanes, bytes = _lanes(sliding.type, target), sliding.type.bytes
     rows, positions = sliding.axes
     vectors = next((count for count in VECTORS if sliding.channels >= count * lanes), None)
@@ -119,9 +115,8 @@ def _call(
     )
     values = line_numbers(sliding.axes, sliding.channels, (arrays[0], read), (result, written))
     values |= dict.fromkeys(_NUMBERS_OF_CHANNELS, 0) | dict(zip(_NUMBERS_OF_CHANNELS, arrays[1:], strict=False))
-    values |= dict(zip(("first", "inside"), _inside(positions), strict=True))
-    numbers_of_results = {"init": sliding.init, "factor": sliding.factor, "divisor": sliding.divisor}
-    values |= {name: bits_of(number, sliding.type) for name, number in numbers_of_results.items()}
+    values |= dict(zip(("first", "inside"), positions_inside(positions), strict=True))
+    values |= fold_numbers(sliding)
     values["streams"] = int(is_streamed([root], lanes, target) and sliding.channels % lanes == 0)
     values |= dict(zip(("fetched_first", "fetched_rows"), _fetched(rows, read, sliding, target), strict=True))
     width = _written_out(sliding.operation, positions, target)
@@ -145,15 +140,6 @@ def _written_out(operation: str, positions: WindowAxis, target: Target) -> int:
     """Places in a row that the function is for. Extrema among integers are as much work as a loop over them."""
     pays = operation == "add" or target.has_range
     return positions.part.size if pays and positions.part.size in WIDTHS else ANY_WIDTH
-
-
-def _inside(axis: WindowAxis) -> tuple[int, int]:
-    """The first position of which all places are inside, and how many there are."""
-    part = axis.part
-    extent = (part.size - 1) * part.window_dilation
-    first = max(0, -(-part.padding_low // part.stride))
-    end = min(axis.count, (axis.size - 1 + part.padding_low - extent) // part.stride + 1)
-    return (first, end - first) if first < end else (0, 0)
 
 
 def _fetched(rows: WindowAxis, read: Steps, sliding: Sliding, target: Target) -> tuple[int, int]:
@@ -219,7 +205,7 @@ _Step = Callable[[Sequence[Value], Sequence[Value]], list[Value]]
 _Fold = Callable[[Sequence[Value], _Step], list[Value]]
 
 
-class _Rows(SlidingLines):
+class _Rows(FoldingLines):
     """Writes one function."""
 
     def __init__(
@@ -232,17 +218,14 @@ class _Rows(SlidingLines):
         target: Target,
         vectors: int,
     ) -> None:
-        super().__init__(k, NUMBERS)
+        lanes = _lanes(type, target)
+        super().__init__(k, NUMBERS, operation, type, lanes)
         self._width = width
         self._asks_ahead = _asks_ahead(target)
-        lanes = _lanes(type, target)
         self._tile = TILE // vectors
-        self._type = type
         self._map = map
-        self._vector = register_type(type).with_lanes(lanes)
         self._vector_bytes = lanes * type.bytes
         self._vectors = vectors
-        self._combiner = FoldKind(operation, type, type).combiner()
         in_order = operation in ("maximum", "minimum") and finds_integers_sooner(self._vector.element, target)
         self._order = FloatOrder(k, self._vector.element, operation == "maximum") if in_order else None
         self._is_maximum = operation == "maximum"
@@ -255,11 +238,6 @@ class _Rows(SlidingLines):
         super().emit()
         with self._k.if_(self._streams):
             self._k.fence()
-
-    def _float(self, name: str) -> Value:
-        k, scalar = self._k, self._vector.element
-        bits = self[name] if scalar.bits == I64.bits else k.trunc(self[name], scalar.integer())
-        return k.bitcast(bits, scalar)
 
     def _line(self, source: Value, result: Value, rows: Sequence[Range]) -> None:
         """One row: tiles where all places are inside, the last of which may overlap; single positions beside them."""
@@ -332,14 +310,6 @@ class _Rows(SlidingLines):
         if places is not None or not self._finds_numbers:
             return self._in_order(folded, initial, self._order)
         return self._numbers_or_in_order(folded, initial, self._order)
-
-    def _combined(self, totals: Sequence[Value], elements: Sequence[Value]) -> list[Value]:
-        results = []
-        for total, element in zip(totals, elements, strict=True):
-            combined = emit_element(self._k, self._combiner, [total, element], unrounded=True)
-            assert isinstance(combined, Value)
-            results.append(combined)
-        return results
 
     def _in_order(self, folded: _Fold, initial: Sequence[Value], order: FloatOrder) -> list[Value]:
         """Extrema among integers."""
@@ -416,19 +386,3 @@ class _Rows(SlidingLines):
             for cell in cells
             for vector, those in enumerate(numbers)
         ]
-
-    def _scaled(self, sums: list[Value]) -> list[Value]:
-        """The results, multiplied or divided if that changes anything."""
-        k, lanes = self._k, self._vector.lanes
-        factor, divisor = self._float("factor"), self._float("divisor")
-
-        def divided() -> list[Value]:
-            return [k.div(value, k.splat(divisor, lanes)) for value in sums]
-
-        def multiplied() -> list[Value]:
-            return [k.mul(value, k.splat(factor, lanes)) for value in sums]
-
-        def not_divided() -> list[Value]:
-            return k.if_else(k.compare("ne", factor, 1), multiplied, lambda: sums)
-
-        return k.if_else(k.compare("ne", divisor, 1), divided, not_divided)

@@ -80,6 +80,15 @@ def line_numbers(
     return values
 
 
+def positions_inside(axis: WindowAxis) -> tuple[int, int]:
+    """The first position of which all places are inside, and how many there are."""
+    part = axis.part
+    extent = (part.size - 1) * part.window_dilation
+    first = max(0, -(-part.padding_low // part.stride))
+    end = min(axis.count, (axis.size - 1 + part.padding_low - extent) // part.stride + 1)
+    return (first, end - first) if first < end else (0, 0)
+
+
 def channel_numbers(**arrays: tuple[Shape, int]) -> dict[str, int]:
     """Bytes of arrays from channel to channel, which lie along a dimension of each."""
     return {f"{name}_channel": shape.strides()[dim] * shape.type.bytes for name, (shape, dim) in arrays.items()}
