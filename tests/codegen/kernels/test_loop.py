@@ -7,12 +7,13 @@ import pytest
 
 import xlapy
 from tests.support.guarded_memory import fenced_results
-from tests.support.native import check_native
+from tests.support.native import check_native, record
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.kernels.functions import (
     MANY_STEPS_IN_MEMORY,
     MANY_STEPS_OF_SLENDER,
+    MOST_BESIDE,
     ROOMY_REGISTERS,
     STEPS_OF_CALLS,
     VECTORS_OF_SLENDER,
@@ -125,6 +126,25 @@ def test_eight_vectors_of_a_function_are_the_same_as_few(op: str, kind: str, ste
         assert f"<{lanes} x {'double' if kind == 'f64' else 'float'}>" in many.llvm_ir()
     found, expected = (run.astype(np.float64) for run in (many(x)[-333:], compiled(333)(x[-333:])))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("beside", "vectors"), [(MOST_BESIDE // 2, 8), (3 * MOST_BESIDE, 4)])
+def test_much_beside_functions_that_are_called_is_for_fewer_vectors(beside: int, vectors: int) -> None:
+    """Of what is no long loop: it would take twice as long to compile."""
+    target, size = host_target(), 1 << 13
+
+    def program(x: XlaOp) -> XlaOp:
+        y = ops.Log(x)
+        for number in range(2 * beside - 1):
+            y = y * x if number % 2 else y + np.float32(number)
+        return ops.Log(y)
+
+    x = np.random.default_rng(0).uniform(0.9, 1, size).astype(np.float32)
+    module = record(program, x)
+    executable = xlapy.compile(module)
+    np.testing.assert_allclose(executable(x), xlapy.evaluate(module, x), rtol=1e-6)
+    if target.vector_registers >= ROOMY_REGISTERS:
+        assert f"fadd <{target.lanes(32) * vectors} x float>" in executable.llvm_ir()
 
 
 @pytest.mark.parametrize("columns", [9, 31, 32, 44])

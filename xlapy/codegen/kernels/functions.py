@@ -16,6 +16,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import Trait
 
 VECTORS_OF_MANY = 4  # take up to a third longer to compile than two
 VECTORS_OF_SLENDER = 8  # of which two or three times as much is in flight as of four, and half of it in registers
@@ -27,6 +28,8 @@ STEPS_OF_CALLS = 16  # the same for calls of functions, which save both a fourth
 LONG_ROW_STEPS = 16  # in which the overlap of the last two is little
 MOST_FUNCTIONS = 8  # of an element, up to which it is: the more there are, the more values wait in memory
 MOST_SLENDER = 2  # the same for eight vectors
+
+MOST_BESIDE = 32  # other operations for each function that is called, up to which eight vectors compile as soon
 
 ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
 _INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac lgamma polygamma
@@ -100,7 +103,8 @@ def vectors_of_functions(
     calls = are_functions_called(computed, target, streaming=False)
     worthwhile = {VECTORS_OF_MANY: STEPS_OF_CALLS if calls else MANY_STEPS}
     if _is_roomy(target) and _are_slender(computed):
-        worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if calls else MANY_STEPS_OF_SLENDER, **worthwhile}
+        is_brief = calls and _work_beside(computed) <= MOST_BESIDE
+        worthwhile = {VECTORS_OF_SLENDER: STEPS_OF_CALLS if is_brief else MANY_STEPS_OF_SLENDER, **worthwhile}
     elif target.has_permute and target.has_far_last_cache and _are_slender_in_memory(computed, target):
         worthwhile = {VECTORS_OF_SLENDER: MANY_STEPS_IN_MEMORY, **worthwhile}
     for vectors, steps in worthwhile.items():
@@ -123,6 +127,12 @@ def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
         and (_is_roomy(target) or not any(_fills_few_registers(i) for i in computed))
         and not any(i.opcode in INTRICATE or (i.shape.is_array and i.shape.type.is_complex) for i in computed)
     )
+
+
+def _work_beside(computed: Sequence[Instruction]) -> float:
+    """Operations beside functions, for each of these."""
+    others = sum(i.opcode not in CHAINS and Trait.ELEMENTWISE in i.spec.traits for i in computed)
+    return others / len(_functions(computed))
 
 
 def _fills_few_registers(instruction: Instruction) -> bool:
