@@ -289,8 +289,13 @@ def test_rows_of_much_work_are_worth_a_call() -> None:
 def test_made_elements_are_worth_a_call_sooner() -> None:
     shapes, window = ("8,14,14,16", "8,7,7,16"), "size=1x2x2x1 stride=1x2x2x1"
     check_made(made(MADE["a rectified sum"], "maximum", shapes, window))
-    check(pooling("maximum", shapes, window), by_library=False)
-    check_made(made(MADE["rectified"], "maximum", shapes, window), by_library=False)
+    check(pooling("add", shapes, window), by_library=False)
+    check_made(made(MADE["rectified"], "maximum", shapes, window), by_library=host_target().has_range)
+
+
+def test_extrema_that_take_two_instructions_are_worth_a_call_sooner() -> None:
+    check(pooling("minimum", ("1,8,8,32", "1,4,4,32"), WINDOWS["two by two"][1]), by_library=host_target().has_range)
+    check(pooling("maximum", ("1,6,6,32", "1,3,3,32"), WINDOWS["two by two"][1]), by_library=False)
 
 
 @pytest.mark.parametrize("name", OTHERS)
