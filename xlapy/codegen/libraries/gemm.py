@@ -49,10 +49,10 @@ from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
 from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes, side_of
 from xlapy.codegen.libraries.gemm_plane_costs import suit_plane_gradient, suit_plane_regions
-from xlapy.codegen.libraries.gemm_plane_parts import GemmPlaneParts
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, SIZES, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
+from xlapy.codegen.libraries.gemm_unit_parts import GemmUnitParts
 from xlapy.codegen.libraries.gemm_vector import DOT_ROWS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
@@ -83,8 +83,8 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
         emitter.small()
     emitter.multiply()
     emitter.add_pieces()
-    if kind.planes > 1:
-        emitter.plane_parts()
+    if kind.unit:
+        emitter.unit_parts()
     emitter.run()
     return module
 
@@ -248,7 +248,7 @@ def is_turned_round(sizes: Mapping[str, int]) -> bool:
     return sizes["m"] > 1 and sizes["c_row"] == 1 and sizes["c_column"] != 1
 
 
-class _GemmEmitter(GemmPlaneParts):
+class _GemmEmitter(GemmUnitParts):
     """Writes the entries of the library."""
 
     def magnitudes(self, function: str) -> None:
@@ -261,10 +261,11 @@ class _GemmEmitter(GemmPlaneParts):
         with self._function("run", _RUN, linkage="") as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
-            if self._kind.planes > 1:
-                with k.if_(self._suits_plane_parts(k, problem)):
-                    self._run_plane_parts(k, problem)
+            if self._kind.unit:
+                with k.if_(self._suits_unit_parts(k, problem)):
+                    self._run_unit_parts(k, problem)
                     k.ret()
+            if self._kind.planes > 1:
                 self._run_plain_unless_fit(k, problem)
             self._run_all(k, problem, f"{self._prefix}_multiply")
 

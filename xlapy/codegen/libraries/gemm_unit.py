@@ -44,9 +44,6 @@ _PRODUCTS_AT_ONCE = 72
 tile that is stored more than 128 products after the one before (f32 in planes, tiles in a near cache: 0.8 of the time).
 """
 
-_LINES_FETCHED = 24
-"""Of what will be read later, beside the products of a tile along K: a quarter of what these read of A."""
-
 _A, _B = _SIDE * _SIDE, _SIDE * _SIDE + _SIDE
 """The first tiles of A and of B; those of C come first."""
 
@@ -303,7 +300,7 @@ class _KeptEmitter(_BodyEmitter):
         def step(_: Value, places: list[Value]) -> list[Value]:
             a, b, self._later = places
             self._step(a, b)
-            return [k.gep(a, block), k.gep(b, block), k.gep(self._later, _LINES_FETCHED * CACHE_LINE)]
+            return [k.gep(a, block), k.gep(b, block), k.gep(self._later, self._lines_fetched * CACHE_LINE)]
 
         self._steps(given["count"], [given["a"], given["b"], given["later"]], step)
         for row in self._below:
@@ -311,8 +308,13 @@ class _KeptEmitter(_BodyEmitter):
                 place = k.gep(k.gep(given["c"], k.mul(given["c_below"], row)), k.mul(given["c_beside"], column))
                 k.call("llvm.x86.tilestored64", [self._number(self._c(row, column)), place, given["c_row"]])
 
+    @property
+    def _lines_fetched(self) -> int:
+        """Of what will be read later, beside the products of a tile along K: a quarter of what these read of A."""
+        return self._kind.planes * PLANE_BYTES // CACHE_LINE // 4
+
     def _beside_products(self, number: int) -> None:
-        lines = _LINES_FETCHED // len(self._kind.plane_products)
+        lines = self._lines_fetched // len(self._kind.plane_products)
         for line in range(number * lines, (number + 1) * lines):
             self._k.prefetch(self._k.gep(self._later, line * CACHE_LINE), 1, level=2)
 

@@ -1,16 +1,18 @@
-"""Products of f32 in planes, of two matrices or a batch: what parts of C share is packed once, the rest by each.
+"""Products by the matrix unit, of two matrices or a batch: what parts of C share is packed once, the rest by each.
 
-Of the two sides, the shorter one is shared: a panel of it, or all, is split into planes (`gemm_planes`) beforehand, by
-all threads. The other side is cut into parts, each some strips, the unit of work of a thread:
+Of the two sides, the shorter one is shared: a panel of it, or all, is packed beforehand, by all threads. The other side
+is cut into parts, each some strips, the unit of work of a thread:
 
-    for each chunk along K: split the chunk of the part
-        for each strip of the shared side, for each strip of the part: sums[strip, strip] += tile of the matrix unit
+    for each chunk along K: pack the chunk of the part
+        for each strip of the shared side, for each strip of the part: sums[strip, strip] += tile of the unit
 
-What is split of a part stays in the second-level cache, where the strips of the shared side go by, the next one fetched
-while tiles are computed. Sums lie tile by tile in scratch memory from chunk to chunk, as rows of C may be in each
-other's way in the nearest cache, and come to C with the last chunk; so C is not written before it is known whether all
-elements of the part can be split. If not, the part is computed by multiply-adds; if those of a shared side that is in
-one panel cannot, all of C is.
+What is packed of a part stays in the second-level cache, where the strips of the shared side go by, the next one
+fetched while tiles are computed. Sums lie tile by tile in scratch memory from chunk to chunk, as rows of C may be in
+each other's way in the nearest cache, and come to C with the last chunk, rounded if they have to be.
+
+To pack f32 is to split it into planes (`gemm_planes`), which not all numbers can be. C is not written before it is
+known whether all elements of the part can. If not, the part is computed by multiply-adds; if those of a shared side
+that is in one panel cannot, all of C is.
 
 Parts and chunks depend on sizes alone, and an element is the same for any number of threads.
 """
@@ -34,22 +36,19 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
-from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_ROWS
-from xlapy.codegen.libraries.gemm_unit import SUMS_BYTES, configure_unit, emit_unit_kept, release_unit
+from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS
+from xlapy.codegen.libraries.gemm_unit import PLANE_BYTES, SUMS_BYTES, configure_unit, emit_unit_kept, release_unit
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy_runtime import records
 
 _SIDE = 2 * UNIT_ROWS
-"""Rows and columns of a tile, and elements along K."""
-
-_BLOCK_BYTES = 3 * _SIDE * UNIT_ROW_BYTES
-"""Of all planes of a strip, for a tile along K."""
+"""Rows and columns of a tile."""
 
 _CORNER_ROW = _SIDE * 4
 """Bytes, of sums of which C has some."""
 
-_CHUNK = 512
-"""Elements along K: a tile of sums takes as long to come and go as half of that."""
+_CHUNK, _CHUNK_OF_PLANES = 32, 16
+"""Tiles along K: one of sums takes as long to come and go as half of that."""
 
 _MOST_STRIPS = 8
 _FEW_STRIPS, _FEW_PARTS = 4, 4
@@ -62,6 +61,13 @@ _LEAST_STRIPS = 2
 _MOST_SHARED_BYTES = 1 << 25
 _MOST_STEPS = 1 << 14
 """Of a panel of the shared side, and along K: of more, panels would be low."""
+
+_MOST_ASPECT = 4
+_COLUMNS_TO_PACK_FOR, _FEW_STEPS = 192, 64
+"""Of a product that is not split: how many times as long a side may be as the other one, and for how many columns A is
+packed, unless there are few steps. (Sapphire Rapids, bf16: 256 by 256 by 256 takes 0.78 of the time, eight of 512 by 64
+by 512 0.6; but 256 by 256 by 64 1.12, 128 by 512 by 128 1.3, and 64 by 1000 by 2048 1.13. Larger ones are packed by
+steps of more columns at once, panel by panel.)"""
 
 _PLAN = Record(
     problem=PTR,
@@ -113,48 +119,67 @@ class _Tile(records.Record):
     corner: Value
 
 
-class GemmPlaneParts(GemmPlaneGradient):
+class GemmUnitParts(GemmPlaneGradient):
     """Writes what decides for this way of computing a product, and the units of work."""
 
-    def plane_parts(self) -> None:
+    def unit_parts(self) -> None:
         """The functions that threads call."""
         emit_unit_kept(self._module, self._kind, self._prefix, self._attributes)
         for own in "ab":
             self._pack_shared(_OTHER[own])
             self._parts_of(own)
-        self._plane_matrix()
-        self._plane_matrices()
+        self._matrix_in_parts()
+        self._matrices_in_parts()
+
+    @property
+    def _block_bytes(self) -> int:
+        """Of a strip, for a tile along K."""
+        return self._kind.planes * PLANE_BYTES
+
+    @property
+    def _steps_of_block(self) -> int:
+        """Elements along K of a tile."""
+        return UNIT_STEPS * self._kind.pair
 
     @property
     def _plain_run(self) -> str:
         return f"gemm_{self._kind.plain_name}_run"
 
-    def _suits_plane_parts(self, k: KernelBuilder, problem: RecordValue) -> Value:
+    def _suits_unit_parts(self, k: KernelBuilder, problem: RecordValue) -> Value:
         conditions = [
-            k.compare("eq", problem["accumulate"], 0),
+            k.compare("eq", k.or_(problem["accumulate"], problem["b_strip"]), 0),
             k.compare("gt", k.smin(k.smin(problem["m"], problem["n"]), problem["batches"]), 0),
             k.compare("gt", problem["k"], 0),
             k.compare("le", problem["k"], _MOST_STEPS),
             k.compare("eq", self._steps_of_piece(k, problem), problem["k"]),
         ]
+        if self._kind.planes == 1:
+            conditions += [self._is_small(k, problem), self._is_worth_packing(k, problem)]
         return functools.reduce(k.and_, conditions)
 
-    def _run_plane_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
+    def _is_worth_packing(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether, of a product that is not split, rows of A had better be packed than read where they lie."""
+        longer, shorter = k.smax(problem["m"], problem["n"]), k.smin(problem["m"], problem["n"])
+        is_read_often = k.compare("ge", problem["n"], _COLUMNS_TO_PACK_FOR)
+        is_wide = k.or_(is_read_often, k.compare("le", problem["k"], _FEW_STEPS))
+        return k.and_(is_wide, k.compare("le", longer, k.mul(shorter, _MOST_ASPECT)))
+
+    def _run_unit_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
         """The product, or those of a batch, the small ones by a thread each."""
         parallel = k.parameters["parallel"]
 
         def one() -> None:
-            self._multiply_in_planes(k, problem, k.const(I64, 0), self._plain_instead)
+            self._multiply_in_parts(k, problem, k.const(I64, 0), self._plain_instead)
 
         def some() -> None:
             each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
             grain = self._grain(k, problem["batches"], each)
-            matrices = k.function_pointer(f"{self._prefix}_plane_matrices")
+            matrices = k.function_pointer(f"{self._prefix}_matrices_in_parts")
             k.call(parallel, [matrices, problem.place, problem["batches"], grain])
 
         def one_by_one() -> None:
             with k.loop(0, problem["batches"]) as batch:
-                k.call(f"{self._prefix}_plane_matrix", [parallel, problem.place, batch.index])
+                k.call(f"{self._prefix}_matrix_in_parts", [parallel, problem.place, batch.index])
 
         def batch() -> None:
             k.if_else(self._is_small(k, problem), some, one_by_one)
@@ -166,24 +191,24 @@ class GemmPlaneParts(GemmPlaneGradient):
         k.call(self._plain_run, list(k.parameters.values()))
         k.ret()
 
-    def _plane_matrix(self) -> None:
+    def _matrix_in_parts(self) -> None:
         """Number `batch` of the problem's products."""
-        with self._function("plane_matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)]) as k:
+        with self._function("matrix_in_parts", [("parallel", PTR), ("problem", PTR), ("batch", I64)]) as k:
             problem, batch = PROBLEM.at(k, k.parameters["problem"]).copy(), k.parameters["batch"]
             for name in "abc":
                 problem[name] = k.gep(problem[name], k.mul(batch, problem[f"{name}_batch"]))
-            self._multiply_in_planes(k, problem, batch, None)
+            self._multiply_in_parts(k, problem, batch, None)
 
-    def _plane_matrices(self) -> None:
+    def _matrices_in_parts(self) -> None:
         """A range of a batch, each in one thread."""
         with (
-            self._function("plane_matrices", RANGE, is_glue=True) as k,
+            self._function("matrices_in_parts", RANGE, is_glue=True) as k,
             k.loop(k.parameters["begin"], k.parameters["end"]) as batch,
         ):
             alone = k.function_pointer(f"{self._prefix}_alone")
-            k.call(f"{self._prefix}_plane_matrix", [alone, k.parameters["problem"], batch.index])
+            k.call(f"{self._prefix}_matrix_in_parts", [alone, k.parameters["problem"], batch.index])
 
-    def _multiply_in_planes(
+    def _multiply_in_parts(
         self, k: KernelBuilder, problem: RecordValue, batch: Value, instead: Callable[[KernelBuilder], None] | None
     ) -> None:
         """The product of two matrices, whose longer side is cut into parts. If all of the shorter side is looked at
@@ -200,10 +225,11 @@ class GemmPlaneParts(GemmPlaneGradient):
         parallel, depth = k.parameters["parallel"], problem["k"]
         shared = _OTHER[own]
         count, strips = problem[_NAMES[shared][0]], ceil_div(k, problem[_NAMES[own][0]], _SIDE)
-        strip = k.mul(ceil_div(k, depth, _SIDE), _BLOCK_BYTES)
+        strip = k.mul(ceil_div(k, depth, self._steps_of_block), self._block_bytes)
         most = k.mul(k.smax(k.udiv(k.const(I64, _MOST_SHARED_BYTES), strip), 1), _SIDE)
         panel = even_part(k, count, most, _SIDE)
         width = self._strips_of_part(k, strips)
+        tiles = _CHUNK if self._kind.planes == 1 else _CHUNK_OF_PLANES
         plan = _PLAN.new(k)
         scratch = acquire_scratch(k, k.mul(ceil_div(k, k.smin(panel, count), _SIDE), strip))
         plan.set(
@@ -212,7 +238,7 @@ class GemmPlaneParts(GemmPlaneGradient):
             strip=strip,
             own_strips=strips,
             width=width,
-            chunk=even_part(k, depth, _CHUNK, _SIDE),
+            chunk=even_part(k, depth, tiles * self._steps_of_block, self._steps_of_block),
         )
         with k.loop(0, count, panel) as first:
             plan.set(first=first.index, count=k.smin(panel, k.sub(count, first.index)))
@@ -220,7 +246,7 @@ class GemmPlaneParts(GemmPlaneGradient):
             units, elements = self._units_of_shared(k, plan, problem, shared)
             grain = ceil_div(k, k.const(I64, PACKED_CHUNK), elements)
             k.call(parallel, [k.function_pointer(f"{self._prefix}_pack_shared_{shared}"), plan.place, units, grain])
-            if instead is not None:
+            if instead is not None and self._kind.planes > 1:
                 is_all = k.compare("ge", plan["count"], count)
                 with k.if_(k.and_(is_all, k.not_(are_sums_of_planes(k, plan)))):
                     release_scratch(k, scratch)
@@ -242,10 +268,10 @@ class GemmPlaneParts(GemmPlaneGradient):
         self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, side: str
     ) -> tuple[Value, Value]:
         """How many units of the shared panel there are to pack, and elements of each."""
-        strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], _SIDE)
+        strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], self._steps_of_block)
         is_across = self._is_across(k, problem, side)
         others = k.select(is_across, strips, tiles)
-        return k.select(is_across, tiles, strips), k.mul(others, _SIDE * _SIDE)
+        return k.select(is_across, tiles, strips), k.mul(others, _SIDE * self._steps_of_block)
 
     def _is_across(self, k: KernelBuilder, problem: RecordValue, side: str) -> Value:
         """Whether elements lie side by side across strips: then all strips are packed together, some steps at a time,
@@ -258,7 +284,7 @@ class GemmPlaneParts(GemmPlaneGradient):
             plan = _PLAN.at(k, k.parameters["problem"])
             problem = PROBLEM.at(k, plan["problem"])
             begin, end = k.parameters["begin"], k.parameters["end"]
-            strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], _SIDE)
+            strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], self._steps_of_block)
             seen = Seen(k)
             pack = functools.partial(
                 self._pack, k, problem, side, plan["packed"], plan["strip"], plan["first"], k.const(I64, 0), seen=seen
@@ -290,17 +316,21 @@ class GemmPlaneParts(GemmPlaneGradient):
         """Strips from `begin` to `end` of a side, which begins at row or column `first` and at step `start`: some tiles
         along K."""
         length, across, along, _ = _NAMES[side]
-        function = f"{self._prefix}_pack_{side}"
-        whole = k.sub(end_tile, begin_tile)
-        tiles_at_once = k.select(self._is_across(k, problem, side), 1, k.smax(whole, 1))
+        is_split, is_of_rows = self._kind.planes > 1, side == "a"
+        function = f"{self._prefix}_{'copy_rows' if is_of_rows and not is_split else f'pack_{side}'}"
+        whole = k.smax(k.sub(end_tile, begin_tile), 1)
+        tiles_at_once = k.const(I64, 1)
+        if is_split or not is_of_rows:
+            tiles_at_once = k.select(self._is_across(k, problem, side), 1, whole)
+        more = [seen.place] if is_split else [k.const(I64, UNIT_ROW_BYTES)] if is_of_rows else []
         with k.loop(begin_tile, end_tile, tiles_at_once) as tile, k.loop(begin, end) as strip:
             position = k.add(first, k.mul(strip.index, _SIDE))
-            step = k.add(start, k.mul(tile.index, _SIDE))
-            depth = k.smin(k.sub(problem["k"], step), k.mul(tiles_at_once, _SIDE))
+            step = k.add(start, k.mul(tile.index, self._steps_of_block))
+            depth = k.smin(k.sub(problem["k"], step), k.mul(tiles_at_once, self._steps_of_block))
             valid = k.smin(k.sub(problem[length], position), _SIDE)
             source = k.gep(k.gep(problem[side], k.mul(problem[across], position)), k.mul(problem[along], step))
-            goal = k.gep(k.gep(packed, k.mul(strip.index, strip_bytes)), tile.index, _BLOCK_BYTES)
-            k.call(function, [depth, source, problem[across], problem[along], valid, goal, seen.place])
+            goal = k.gep(k.gep(packed, k.mul(strip.index, strip_bytes)), tile.index, self._block_bytes)
+            k.call(function, [depth, source, problem[across], problem[along], valid, goal, *more])
 
     # A part
 
@@ -311,7 +341,7 @@ class GemmPlaneParts(GemmPlaneGradient):
             problem = PROBLEM.at(k, plan["problem"])
             width, chunk = plan["width"], plan["chunk"]
             shared_strips = ceil_div(k, plan["count"], _SIDE)
-            strip = k.mul(k.udiv(chunk, _SIDE), _BLOCK_BYTES)
+            strip = k.mul(k.udiv(chunk, self._steps_of_block), self._block_bytes)
             of_packed = k.mul(width, strip)
             is_cut = k.compare("lt", chunk, problem["k"])
             of_sums = k.select(is_cut, k.mul(k.mul(width, shared_strips), SUMS_BYTES), 0)
@@ -340,21 +370,24 @@ class GemmPlaneParts(GemmPlaneGradient):
         """Splits it, and adds its products to the sums, unless it is the last one and not all could be split."""
         depth = k.smin(plan["chunk"], k.sub(problem["k"], step))
         is_last = k.compare("ge", k.add(step, depth), problem["k"])
-        chunk = _Chunk(step, ceil_div(k, depth, _SIDE), is_last, k.and_(is_last, self._may_buffer(k, problem)))
+        chunk = _Chunk(
+            step, ceil_div(k, depth, self._steps_of_block), is_last, k.and_(is_last, self._may_buffer(k, problem))
+        )
         first, zero = k.mul(part.first, _SIDE), k.const(I64, 0)
         strips, tiles = (zero, part.strips), (zero, chunk.tiles)
         self._pack(k, problem, own, part.packed, part.strip, first, step, *strips, *tiles, seen=seen)
-        k.if_else(
-            k.and_(is_last, k.not_(seen.fits_beside(plan))),
-            lambda: self._plain_part(k, plan, problem, own, part),
-            lambda: self._tiles_of_chunk(k, plan, problem, own, part, chunk),
-        )
+        compute = functools.partial(self._tiles_of_chunk, k, plan, problem, own, part, chunk)
+        if self._kind.planes == 1:
+            compute()
+            return
+        is_unfit = k.and_(is_last, k.not_(seen.fits_beside(plan)))
+        k.if_else(is_unfit, lambda: self._plain_part(k, plan, problem, own, part), compute)
 
     def _tiles_of_chunk(
         self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, own: str, part: _Part, chunk: _Chunk
     ) -> None:
         """Of each strip of the shared side with each of the part."""
-        place = k.gep(plan["packed"], k.udiv(chunk.step, _SIDE), _BLOCK_BYTES)
+        place = k.gep(plan["packed"], k.udiv(chunk.step, self._steps_of_block), self._block_bytes)
         adds = k.zext(k.compare("gt", chunk.step, 0), I64)
         with k.loop(0, ceil_div(k, plan["count"], _SIDE)) as shared:
             operand = k.gep(place, k.mul(shared.index, plan["strip"]))
@@ -362,7 +395,7 @@ class GemmPlaneParts(GemmPlaneGradient):
             with k.loop(0, part.strips) as strip:
                 sides = {own: k.gep(part.packed, k.mul(strip.index, part.strip)), _OTHER[own]: operand}
                 number = k.add(k.mul(shared.index, part.strips), strip.index)
-                fetched = k.udiv(k.mul(k.mul(strip.index, chunk.tiles), _BLOCK_BYTES), part.strips)
+                fetched = k.udiv(k.mul(k.mul(strip.index, chunk.tiles), self._block_bytes), part.strips)
                 tile = _Tile(
                     *self._position(k, plan, own, part, shared.index, strip.index),
                     strip=strip.index,
@@ -372,9 +405,8 @@ class GemmPlaneParts(GemmPlaneGradient):
                 given = [chunk.tiles, sides["a"], sides["b"], tile.sums, adds]
                 given += [*self._goal(k, problem, own, part, chunk, tile), k.gep(following, fetched)]
                 k.call(f"{self._prefix}_kept", given)
-                is_in_c = k.and_(chunk.is_last, k.not_(chunk.is_shown))
-                with k.if_(k.and_(is_in_c, k.not_(self._is_whole(k, problem, tile)))):
-                    self._copy_corner(k, problem, tile)
+                with k.if_(self._is_in_corner(k, problem, chunk, tile)):
+                    self._copy_corner(k, problem, own, part, chunk, tile)
             with k.if_(chunk.is_last):
                 row, column = self._position(k, plan, own, part, shared.index, k.const(I64, 0))
                 self._show(k, problem, own, part, chunk.is_shown, row, column)
@@ -385,17 +417,22 @@ class GemmPlaneParts(GemmPlaneGradient):
         """Where the sums of a tile go: the place, and the bytes to the next row, to the quarter beside, and to that
         below."""
 
+        in_corner = [tile.corner, k.const(I64, _CORNER_ROW)]
+
         def in_c() -> list[Value]:
             place = self._place_in_c(k, problem, tile.row, tile.column)
-            of_whole, of_corner = (place, problem["c_row"]), (tile.corner, k.const(I64, _CORNER_ROW))
-            return k.if_else(
-                self._is_whole(k, problem, tile), lambda: _rows(k, *of_whole), lambda: _rows(k, *of_corner)
-            )
+            in_rows = [place, problem["c_row"]]
+            return k.if_else(self._is_whole(k, problem, tile), lambda: in_rows, lambda: in_corner)
 
         def complete() -> list[Value]:
-            return k.if_else(chunk.is_shown, lambda: self._rows_to_show(k, own, part, tile.strip), in_c)
+            place, pitch = in_corner
+            if self._kind.accumulates_in_result:
+                in_block = self._place_to_show(k, own, part, tile.strip)
+                place, pitch = k.if_else(chunk.is_shown, lambda: in_block, in_c)
+            return [place, pitch, k.const(I64, UNIT_ROW_BYTES), k.mul(pitch, UNIT_ROWS)]
 
-        return k.if_else(chunk.is_last, complete, lambda: _quarters(k, tile.sums))
+        quarter = [k.const(I64, bytes) for bytes in (UNIT_ROW_BYTES, SUMS_BYTES // 4, SUMS_BYTES // 2)]
+        return k.if_else(chunk.is_last, complete, lambda: [tile.sums, *quarter])
 
     def _position(
         self, k: KernelBuilder, plan: RecordValue, own: str, part: _Part, shared: Value, strip: Value
@@ -415,21 +452,34 @@ class GemmPlaneParts(GemmPlaneGradient):
         is_by_rows = k.compare("eq", problem["c_column"], self._c_bytes)
         return k.and_(k.and_(has_rows, has_columns), is_by_rows)
 
-    def _copy_corner(self, k: KernelBuilder, problem: RecordValue, tile: _Tile) -> None:
-        """The part of a tile that C has."""
+    def _is_in_corner(self, k: KernelBuilder, problem: RecordValue, chunk: _Chunk, tile: _Tile) -> Value:
+        """Whether sums are complete, and to be copied: rounded, or those of them that C has."""
+        if not self._kind.accumulates_in_result:
+            return chunk.is_last
+        is_in_c = k.and_(chunk.is_last, k.not_(chunk.is_shown))
+        return k.and_(is_in_c, k.not_(self._is_whole(k, problem, tile)))
+
+    def _copy_corner(
+        self, k: KernelBuilder, problem: RecordValue, own: str, part: _Part, chunk: _Chunk, tile: _Tile
+    ) -> None:
+        """The part of a tile that C has, to C, or to where the epilogue will see it."""
         places = (("m", tile.row), ("n", tile.column))
         valid = [k.smin(k.sub(problem[name], place), _SIDE) for name, place in places]
-        sums = [tile.corner, k.const(I64, _CORNER_ROW)]
         goal = [self._place_in_c(k, problem, tile.row, tile.column), problem["c_row"], problem["c_column"]]
-        k.call(f"{self._prefix}_copy_out", [*sums, *goal, *valid, k.const(I64, 0)])
+        if not self._kind.accumulates_in_result:
+            in_block = [*self._place_to_show(k, own, part, tile.strip), k.const(I64, self._c_bytes)]
+            in_c = goal
+            goal = k.if_else(chunk.is_shown, lambda: in_block, lambda: in_c)
+        k.call(f"{self._prefix}_copy_out", [tile.corner, k.const(I64, _CORNER_ROW), *goal, *valid, k.const(I64, 0)])
 
     # What an epilogue sees
 
-    def _rows_to_show(self, k: KernelBuilder, own: str, part: _Part, strip: Value) -> list[Value]:
-        """Where a strip's sums go that the epilogue will see with those of all others of the part."""
+    def _place_to_show(self, k: KernelBuilder, own: str, part: _Part, strip: Value) -> list[Value]:
+        """Where a strip's sums go that the epilogue will see with those of all others of the part, and the bytes from
+        row to row."""
         pitch = self._block_pitch(k, own, part)
         offset = k.mul(strip, _SIDE * self._c_bytes) if own == "b" else k.mul(k.mul(strip, _SIDE), pitch)
-        return _rows(k, k.gep(part.block, offset), pitch)
+        return [k.gep(part.block, offset), pitch]
 
     def _block_pitch(self, k: KernelBuilder, own: str, part: _Part) -> Value:
         columns = k.mul(part.strips, _SIDE) if own == "b" else k.const(I64, _SIDE)
@@ -480,14 +530,3 @@ class GemmPlaneParts(GemmPlaneGradient):
         for index, name in enumerate(SIZES):
             k.store(k.gep(numbers, index, I64.bytes), given.get(name, k.const(I64, 0)))
         return numbers
-
-
-def _quarters(k: KernelBuilder, place: Value) -> list[Value]:
-    """A tile whose quarters are each in one piece."""
-    quarter = SUMS_BYTES // 4
-    return [place, *(k.const(I64, bytes) for bytes in (UNIT_ROW_BYTES, quarter, 2 * quarter))]
-
-
-def _rows(k: KernelBuilder, place: Value, pitch: Value) -> list[Value]:
-    """A tile whose rows are `pitch` bytes apart."""
-    return [place, pitch, k.const(I64, UNIT_ROW_BYTES), k.mul(pitch, UNIT_ROWS)]
