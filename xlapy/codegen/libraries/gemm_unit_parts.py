@@ -193,7 +193,9 @@ class GemmUnitParts(GemmPlaneGradient):
 
     def _matrix_in_parts(self) -> None:
         """Number `batch` of the problem's products."""
-        with self._function("matrix_in_parts", [("parallel", PTR), ("problem", PTR), ("batch", I64)]) as k:
+        with self._function(
+            "matrix_in_parts", [("parallel", PTR), ("problem", PTR), ("batch", I64)], is_glue=True
+        ) as k:
             problem, batch = PROBLEM.at(k, k.parameters["problem"]).copy(), k.parameters["batch"]
             for name in "abc":
                 problem[name] = k.gep(problem[name], k.mul(batch, problem[f"{name}_batch"]))
@@ -280,7 +282,7 @@ class GemmUnitParts(GemmPlaneGradient):
 
     def _pack_shared(self, side: str) -> None:
         """A range of units of the shared panel."""
-        with self._function(f"pack_shared_{side}", RANGE) as k:
+        with self._function(f"pack_shared_{side}", RANGE, is_glue=True) as k:
             plan = _PLAN.at(k, k.parameters["problem"])
             problem = PROBLEM.at(k, plan["problem"])
             begin, end = k.parameters["begin"], k.parameters["end"]
