@@ -529,6 +529,15 @@ def test_small_folds_have_second_steps_where_they_are_a_small_part_of_a_program(
         assert_same(found, first)
 
 
+def test_short_rows_of_much_memory_have_a_second_step_beside_more_work() -> None:
+    """Rows that otherwise are too short for a library."""
+    x, z = (np.random.default_rng(n).random(size, np.float32) for n, size in enumerate([(16384, 64), (1200, 1200)]))
+    lowered = jax.jit(lambda x, z: (jnp.tanh(x.sum(1) / 50), z @ z)).lower(x, z)
+    program = xlapy.compile(lowered.as_text(), xlapy.CompileOptions(verify=True))
+    assert ".finish" in program.llvm_ir()
+    np.testing.assert_allclose(program(x, z)[0], np.tanh(x.astype(np.float64).sum(1) / 50), rtol=1e-5)
+
+
 def test_second_steps_in_a_loop() -> None:
     x = np.random.default_rng(8).normal(size=(1100, 1300)).astype(np.float32)
     y = np.full(1300, 0.01, np.float32)

@@ -30,9 +30,10 @@ from xlapy.codegen.kernels.makers import (
     Kernel,
     Situation,
     aligned,
+    brief_fold_to_finish,
+    bytes_of_brief_results,
     has_results_to_finish,
     loop_of,
-    may_have_results_to_finish,
     runs_as_loop,
 )
 from xlapy.codegen.libraries import LibraryCall
@@ -116,11 +117,12 @@ def scratch_bytes(
         return 0
     if instruction.opcode in LIBRARY_SCRATCH:
         return LIBRARY_SCRATCH[instruction.opcode](instruction, target)
-    may_be_brief = runs_once and _may_have_brief_results(instruction) and is_small_part(instruction, whole)
-    if not may_be_brief and not _may_have_scratch(instruction) and not region_functions(instruction):
+    brief = _bytes_of_brief_results(instruction, target, whole) if runs_once else 0
+    if brief:
+        return aligned(brief)
+    if not _may_have_scratch(instruction) and not region_functions(instruction):
         return 0
-    situation = Situation(target, in_place=False, functions=functions, runs_once=runs_once, whole_work=whole)
-    kernel = kernel_for(instruction, situation)
+    kernel = kernel_for(instruction, Situation(target, in_place=False, functions=functions))
     return aligned(kernel.shared_bytes) + kernel.task_bytes * kernel.tasks
 
 
@@ -135,6 +137,12 @@ def _may_have_scratch(instruction: Instruction) -> bool:
     return has_steps or (is_rows and keeps_much(computation))
 
 
-def _may_have_brief_results(instruction: Instruction) -> bool:
-    is_fold = instruction.opcode == "fusion" and instruction.attributes["kind"] in FOLDING_KINDS
-    return is_fold and may_have_results_to_finish(instruction.called[0])
+def _bytes_of_brief_results(instruction: Instruction, target: Target, whole: Callable[[], float]) -> int:
+    """Those of a fold by a library that is a small part of the program."""
+    if instruction.opcode != "fusion" or instruction.attributes["kind"] not in FOLDING_KINDS:
+        return 0
+    computation = instruction.called[0]
+    fold = brief_fold_to_finish(computation)
+    if fold is None or not is_small_part(instruction, whole):
+        return 0
+    return bytes_of_brief_results(computation, fold, target)

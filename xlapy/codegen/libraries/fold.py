@@ -62,12 +62,17 @@ def call_of_fusion(computation: Computation, target: Target, *, is_small: bool =
     return _call(fold, target, _place_in(computation), result, is_small=is_small)
 
 
-def call_of_first_step(first: Computation, target: Target, *, is_small: bool = False) -> FoldCall | None:
+def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
     """The same, with the results in scratch memory."""
-    fold = _fold_of(first)
-    if fold is None:
-        return None
-    return _call(fold, target, _place_in(first), SCRATCH_PLACE, is_small=is_small)
+    return call_of_step(first, first.root, target)
+
+
+def call_of_step(
+    computation: Computation, root: Instruction, target: Target, *, is_small: bool = False
+) -> FoldCall | None:
+    """The same of a fold in a fused computation, of which `root` is the result."""
+    fold = plain_fold(root, lambda source: source.opcode == "parameter")
+    return None if fold is None else _call(fold, target, _place_in(computation), SCRATCH_PLACE, is_small=is_small)
 
 
 def calls_of_steps(first: Computation, second: Computation, target: Target) -> tuple[FoldCall, LibraryCall] | None:

@@ -2,7 +2,7 @@
 
 from xlapy.codegen.kernels.makers import folds, fusions, loops, movement, ordering, products, random, scatters
 from xlapy.codegen.kernels.makers.base import KERNELS, SCRATCH_ALIGNMENT, Kernel, Situation, aligned
-from xlapy.codegen.kernels.makers.fusions import has_results_to_finish, may_have_results_to_finish
+from xlapy.codegen.kernels.makers.fusions import brief_fold_to_finish, bytes_of_brief_results, has_results_to_finish
 from xlapy.codegen.kernels.makers.loops import RUNS_AS_LOOP, loop_of, runs_as_loop
 
 __all__ = [
@@ -12,12 +12,13 @@ __all__ = [
     "Kernel",
     "Situation",
     "aligned",
+    "brief_fold_to_finish",
+    "bytes_of_brief_results",
     "folds",
     "fusions",
     "has_results_to_finish",
     "loop_of",
     "loops",
-    "may_have_results_to_finish",
     "movement",
     "ordering",
     "products",

@@ -16,8 +16,9 @@ from xlapy.codegen.kernels.makers.movement import concatenate_kernel, renamed_ke
 from xlapy.codegen.kernels.makers.scatters import selection_kernel
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.column_maps import call_of_column_map
-from xlapy.codegen.libraries.fold import call_of_first_step, call_of_fusion, calls_of_steps
+from xlapy.codegen.libraries.fold import call_of_fusion, call_of_step, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_windows
+from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.fold_steps import fold_steps, split_at
 from xlapy.hlo.graph import Computation, Instruction
@@ -96,16 +97,22 @@ def _brief_fold(computation: Computation, situation: Situation) -> Kernel | None
 
 
 def has_results_to_finish(computation: Computation) -> bool:
-    """A fold by a library may have shared memory, for somebody to finish what is there: a large one has if there is
-    such a library."""
+    """A large fold by a library may have shared memory, for somebody to finish what is there."""
     fold = _fold_to_finish(computation)
     return fold is not None and _is_large(fold)
 
 
-def may_have_results_to_finish(computation: Computation) -> bool:
-    """The same of one that is a small part of the program, and more than a fold."""
+def brief_fold_to_finish(computation: Computation) -> Instruction | None:
+    """The same fold, however small, if something is made from its results."""
     fold = _fold_to_finish(computation)
-    return fold is not None and fold is not computation.root and not _is_large(fold)
+    return None if fold is computation.root else fold
+
+
+def bytes_of_brief_results(computation: Computation, fold: Instruction, target: Target) -> int:
+    """The shared memory of such a one that is a small part of the program, where there is a library for it."""
+    is_whole = call_of_fusion(computation, target, is_small=True) is not None
+    has_step = not is_whole and call_of_step(computation, fold, target, is_small=True) is not None
+    return fold.shape.bytes if has_step else 0
 
 
 def _fold_to_finish(computation: Computation) -> Instruction | None:
@@ -126,13 +133,13 @@ def _finished_fold(computation: Computation, situation: Situation, *, is_small: 
     fold = _fold_to_finish(computation)
     if fold is None or not (is_small or _is_large(fold)):
         return None
-    first, second = split_at(computation, fold)
-    call = call_of_first_step(first, situation.target, is_small=is_small)
+    call = call_of_step(computation, fold, situation.target, is_small=is_small)
     if call is None:
         return None
+    _, second = split_at(computation, fold)
     loop = loop_kernel(fusion_roots(second), second.parameters, second.parameters, situation)
     return replace(
-        kernel_of_fold(call, first.parameters, fold),
+        kernel_of_fold(call, computation.parameters, fold),
         finish=_of_shared(loop, fold.shape),
         is_quick=loop.is_quick,
         shared_bytes=fold.shape.bytes,
