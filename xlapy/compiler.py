@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from xlapy.codegen.assembler import assembled
@@ -167,7 +167,7 @@ def lower(
 
 def scratch_for(target: Target, module: HloModule) -> Callable[[Instruction, FunctionPlans], int]:
     """How much memory the kernels of a module work in that are for `target`."""
-    entry, whole = module.entry, cache(lambda: work_in(module.entry))
+    entry, whole = module.entry, partial(work_in, module.entry)
 
     def bytes_of(instruction: Instruction, functions: FunctionPlans) -> int:
         runs_once = instruction.parent is entry

@@ -84,7 +84,6 @@ class KernelLibrary:
     """Constants that code reads; the program has them behind those of its module."""
 
     shared_tables: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
-    work_of_whole: float | None = None
     names: int = 0
     written: int = 0
     """Kernels that are different. Some with different names turn out to be the same code."""
@@ -112,9 +111,7 @@ class KernelLibrary:
         return found
 
     def _work_of_whole(self) -> float:
-        if self.work_of_whole is None:
-            self.work_of_whole = work_in(self.whole)
-        return self.work_of_whole
+        return work_in(self.whole)
 
     def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
         """The function that a matrix product calls for what a fusion has behind it, and what an element of that takes,

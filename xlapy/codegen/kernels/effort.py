@@ -139,6 +139,10 @@ def _may_be_light(instruction: Instruction) -> bool:
 def work_in(computation: Computation) -> float:
     """Operations at least. What computes much for each element that it moves counts as moving it, unless it is a
     product: nobody knows here how fast it is. Loops and calls do not count at all."""
+    return computation.remembered(work_in, lambda: _work_in(computation))
+
+
+def _work_in(computation: Computation) -> float:
     return sum(_least_work(i) for i in computation if Trait.CONTROL not in i.spec.traits)
 
 
