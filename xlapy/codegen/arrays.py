@@ -298,7 +298,7 @@ class Array:
         if width < I32.bytes:
             if dims[-1] != step or not (self._row_word(ix, step) or self._shuffles_columns(ix, step)):
                 return None
-        elif step != PAIR and not self._is_permuted(ix) and not self._is_blended(ix, step):
+        elif step != PAIR and not ix.k.module.has_permute and not self._is_blended(ix, step):
             return None
         last = index.coordinates[-1]
         if last.vector is not None:
@@ -310,10 +310,6 @@ class Array:
             return None
         column = ix.k.remainder(last.start, step)
         return None if column is None else (column + beyond) % step
-
-    def _is_permuted(self, ix: Indexing) -> bool:
-        """Whether lanes choose among those of several registers."""
-        return ix.k.module.has_permute and ix.lanes * memory_type(self.shape.type).bytes <= REGISTER_BYTES
 
     def _is_blended(self, ix: Indexing, step: int) -> bool:
         """Whether a column is chosen among registers as it lies, and then put in order: what lies three apart has all
@@ -347,7 +343,7 @@ class Array:
         parts = [self._load_neighbours(k, ix.add(offset, n * lanes - column), lanes, None) for n in range(step)]
         places = [divmod(lane * step + column, lanes) for lane in range(lanes)]
         vectors = [part for part in parts if isinstance(part, Value)]
-        is_blended = self._is_blended(ix, step) and not self._is_permuted(ix)
+        is_blended = self._is_blended(ix, step) and not k.module.has_permute
         return (blended if is_blended else picked)(k, vectors, places)
 
     def _column_of_long_rows(self, ix: Indexing, offset: Coordinate, index: Index) -> int | None:

@@ -77,3 +77,43 @@ def test_colours(element_type: str, width: int) -> None:
 def test_colours_are_loaded_once() -> None:
     code = xlapy.compile(grey("u8", 64)).llvm_ir()
     assert code.count(" = load <8 x i8>") == 3
+
+
+def columns_of(element_type: str, rows: int, columns: int) -> str:
+    """Something that is made of the columns of short rows: their sum, each times its number."""
+    parts, total = "", "zeros"
+    for n in range(columns):
+        parts += f"""s{n} = {element_type}[{rows},1] slice(x), slice={{[0:{rows}], [{n}:{n + 1}]}}
+        r{n} = {element_type}[{rows}] reshape(s{n})
+        k{n} = {element_type}[] constant({n + 1})
+        b{n} = {element_type}[{rows}] broadcast(k{n}), dimensions={{}}
+        p{n} = {element_type}[{rows}] multiply(r{n}, b{n})
+        a{n} = {element_type}[{rows}] add({total}, p{n})
+        """
+        total = f"a{n}"
+    return f"""HloModule m
+      ENTRY main {{
+        x = {element_type}[{rows},{columns}] parameter(0)
+        zero = {element_type}[] constant(0)
+        zeros = {element_type}[{rows}] broadcast(zero), dimensions={{}}
+        {parts} ROOT r = {element_type}[{rows}] negate({total})
+      }}"""
+
+
+@pytest.mark.parametrize("element_type", ["f32", "f64", "s32", "bf16", "u8"])
+@pytest.mark.parametrize("columns", [2, 3, 4, 5])
+@pytest.mark.parametrize("rows", [7, 40, 2000, 2003])
+def test_columns_of_short_rows(element_type: str, rows: int, columns: int) -> None:
+    text = columns_of(element_type, rows, columns)
+    shape = xlapy.hlo.parse(text).entry.parameters[0].shape
+    x = np.random.default_rng(1).integers(0, 9, shape.dims).astype(shape.type.dtype)
+    np.testing.assert_array_equal(xlapy.compile(text)(x), xlapy.evaluate(text, x))
+
+
+@pytest.mark.skipif(not host_target().has_permute, reason="lanes choose among those of one register")
+@pytest.mark.parametrize("columns", [2, 3, 4])
+@pytest.mark.parametrize("element_type", ["f32", "f64"])
+def test_short_rows_are_loaded_once(element_type: str, columns: int) -> None:
+    """However many registers a step takes."""
+    code = xlapy.compile(columns_of(element_type, 4000, columns)).llvm_ir()
+    assert sum(" = load <" in line for line in code.splitlines()) == columns
