@@ -12,8 +12,8 @@ from xlapy.codegen.target import reference_target
 
 LANES = (1, 2, 4, 8, 12, 16, 24, 32, 64)
 FLOATS = [(np.float32, np.uint32), (np.float64, np.uint64)]
-WIDER = {"exp": np.exp, "log": np.log, "logistic": lambda x: 1 / (1 + np.exp(-x))}
-BOUND = {"exp": 1.2, "log": 1.2, "logistic": 1.7}
+WIDER = {"exp": np.exp, "log": np.log, "log1p": np.log1p, "logistic": lambda x: 1 / (1 + np.exp(-x))}
+BOUND = {"exp": 1.2, "log": 1.2, "log1p": 1.6, "logistic": 1.7}
 
 
 @pytest.mark.parametrize(("dtype", "bits"), FLOATS)
@@ -38,6 +38,8 @@ def test_logarithms_next_to_the_ends_of_pieces(dtype: type) -> None:
     powers = np.ldexp(dtype(1), np.arange(info.minexp + 1, info.maxexp - 1, 7)).astype(dtype)
     x = np.multiply.outer(near, powers).ravel()
     assert errors(apply("log", x), np.log(x.astype(np.longdouble))).max() < BOUND["log"]
+    less_one = x[x > 2.0**-20] - 1
+    assert errors(apply("log1p", less_one), np.log1p(less_one.astype(np.longdouble))).max() < BOUND["log1p"]
     np.testing.assert_array_equal(apply("log", np.ones(1, dtype)).view(f"u{x.itemsize}"), 0)
 
 

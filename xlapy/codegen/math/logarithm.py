@@ -79,18 +79,25 @@ def log(k: KernelBuilder, x: Value) -> Value:
     return result
 
 
-def _log_by_significand(k: KernelBuilder, x: Value) -> Value:
-    """The same of any number, without a division: its exponent is an infinity where it is none, and its significand a
-    NaN. The sum of e log(2) and the logarithm that a piece has is exact, but for the low part of log(2), which has the
-    sign of the high one, for infinities."""
+def _log_by_significand(k: KernelBuilder, x: Value, error: Value | None = None) -> Value:
+    """log(x + error) of any number, without a division: its exponent is an infinity where it is none, and its
+    significand a NaN. The sum of e log(2) and the logarithm that a piece has is exact, but for the low part of log(2),
+    which has the sign of the high one, for infinities."""
     kind = x.type.kind
     m, e = k.significand(x), k.exponent(x)
     e = k.select(k.compare("lt", m, 1.0), k.add(e, 1.0), e)
     piece = k.lshr(k.to_integer_bits(m), format_of(x.type).mantissa - _PIECE_BITS)
-    r = k.fma(m, k.lookup(x.type, SIGNIFICAND_INVERSES[kind], piece), -1.0)
+    inverse = k.lookup(x.type, SIGNIFICAND_INVERSES[kind], piece)
+    r = k.fma(m, inverse, -1.0)
     ln2_high, ln2_low = LN2_BELOW[kind]
     high = k.fma(e, ln2_high, k.lookup(x.type, SIGNIFICAND_LOGARITHMS[kind], piece))
-    low = k.fma(k.mul(r, r), horner(k, r, LOG_CLOSE), r)
+    square, bent = k.mul(r, r), horner(k, r, LOG_CLOSE)
+    if error is None:
+        low = k.fma(square, bent, r)
+    else:
+        # 1 / x is c 2^-e / (1 + r), and 1 - r is enough of that for what is so small.
+        share = k.mul(k.scalef(error, k.neg(e)), inverse)
+        low = k.add(r, k.fma(square, bent, k.fma(k.neg(share), r, share)))
     return k.add(high, k.fma(e, k.const(x.type, ln2_low), low))
 
 
@@ -151,6 +158,8 @@ def log1p_of_any(k: KernelBuilder, x: Value) -> Value:
 
 def log_of_sum(k: KernelBuilder, total: Value, error: Value) -> Value:
     """log(total + error) for a normal positive `total`, and an `error` of at most an ulp of it; anything for others."""
+    if k.module.has_permute:
+        return _log_by_significand(k, total, error)
     m, e, doubled_inverse = split_normal(k, total)
     f = k.sub(m, 1.0)
     # error / total = error / 2^e / m, and 1 / m is 1 - f, nearly enough for what is so small.
