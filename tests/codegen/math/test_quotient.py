@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -243,3 +244,29 @@ def test_roots_beside_divisions_have_the_bits_of_an_instruction(
             assert_same_bits(roots, np.sqrt(y), bits)
             assert_same_bits(quotients, any_bits[::-1] / np.sqrt(y), bits)
     assert ("rsqrt14" in compiled.llvm_ir()) == TARGETS[target].has_estimates
+
+
+ROWS = 16
+
+
+def test_quotients_of_all_numbers_of_bf16_and_one_divisor() -> None:
+    """For each row another one, of any size, special ones too; as they are rounded from what f64 has, exactly."""
+    bf16 = np.dtype(ml_dtypes.bfloat16)
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    x = np.broadcast_to(codes.view(bf16), (ROWS, codes.size)).copy()
+    compiled = xlapy.compile(f"""ENTRY e {{ x = bf16[{ROWS},{codes.size}] parameter(0)  c = bf16[{ROWS}] parameter(1)
+        b = bf16[{ROWS},{codes.size}] broadcast(c), dimensions={{0}}
+        ROOT q = bf16[{ROWS},{codes.size}] divide(x, b) }}""")
+    random = np.random.default_rng(0)
+    for _ in range(2):
+        divisors = random.choice([-1, 1], ROWS) * np.exp2(random.uniform(-70, 70, ROWS))
+        divisors[:5] = [0, np.inf, np.nan, 1e-39, 3e38]
+        c = divisors.astype(bf16)
+        with np.errstate(all="ignore"):
+            expected = (x.astype(np.float64) / c.astype(np.float64)[:, None]).astype(bf16)
+        found = np.asarray(compiled(x, c))
+        number = ~np.isnan(expected.astype(np.float32))
+        np.testing.assert_array_equal(np.isnan(found.astype(np.float32)), ~number)
+        np.testing.assert_array_equal(found.view(np.uint16)[number], expected.view(np.uint16)[number])
+    is_repeated = "fcmp uno" in compiled.llvm_ir()
+    assert is_repeated == host_target().divides_slowly

@@ -12,7 +12,7 @@ from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
 from xlapy.codegen.math.complex import absolute as absolute_of
 from xlapy.codegen.math.complex_inverse import INVERSE
 from xlapy.codegen.math.outlined import SHORT, math_function
-from xlapy.codegen.math.quotient import near_inverse, quotient_of_byte, root
+from xlapy.codegen.math.quotient import brief_quotient, near_inverse, quotient_of_byte, root
 from xlapy.codegen.math.quotient import quotient as quotient_of
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
 from xlapy.hlo.cost import TRANSCENDENTAL
@@ -86,6 +86,8 @@ def divide(e: Emission, x: Element, y: Element) -> Element:
         x, y = _value(x), _value(y)
         if y.constant is not None and e.result_type is F32_TYPE and is_byte(e.k, x):
             return quotient_of_byte(e.k, x, float(y.constant)) or e.k.div(x, y)
+        if e.result_type is BF16 and not e.k.module.keeps_excess:
+            return brief_quotient(e.k, x, y)
         others = _others(e.instruction)
         return quotient_of(e.k, x, y, _work(others), has_root=any(other.opcode == "sqrt" for other in others))
     return _guarded_division(e, _value(x), _value(y), quotient=True)

@@ -84,6 +84,22 @@ def quotient(k: KernelBuilder, x: Value, divisor: Value, work: int, *, has_root:
     return _by_estimate(k, x, divisor) if is_slow and is_estimated else k.div(x, divisor)
 
 
+def brief_quotient(k: KernelBuilder, x: Value, divisor: Value) -> Value:
+    """x / divisor of numbers of bf16, held as f32: rounded to bf16 it is their quotient.
+
+    Of a divisor that stays the same, products with the inverse will do. With X and C, which are x and c as integers
+    below 2^8, X / C is not half way between two numbers of 8 bits, which are odd multiples of 1 / 2^8 or 1 / 2^9 there:
+    C would be a multiple of 2^8. So it is at least 2^-17 of itself away, and the product is wrong by 2^-23 of it. If it
+    is subnormal, where it may be half way, it is wrong by less than half of the least f32, and so not at all."""
+    if not (k.module.divides_slowly and _is_slow(k, x, divisor) and _is_repeated(k, divisor, x)):
+        return k.div(x, divisor)
+    whole = k.splat(divisor, x.type.lanes)
+    found = k.mul(x, _moderate_inverse(k, whole))
+    is_rare = k.any_lane(k.is_nan(found), bits=x.type.bits)
+    (result,) = k.if_else(is_rare, lambda: k.div(x, whole), lambda: found, likely=False)
+    return result
+
+
 def root(k: KernelBuilder, x: Value, work: int, *, is_divided: bool) -> Value:
     """sqrt(x), correctly rounded, in the same way. The root of an f32 takes as long by itself, but if something
     `is_divided` beside, that is done at the same time, and not after the root."""
@@ -125,8 +141,7 @@ def _inverse(k: KernelBuilder, divisor: Value) -> Inverse:
     """The inverse of a divisor; a NaN, which all quotients then are before they are divided, if it is no moderate
     number."""
     magnitude, limit = k.fabs(divisor), _LIMITS[divisor.type.kind]
-    is_moderate = k.and_(k.compare("ge", magnitude, 1 / limit), k.compare("le", magnitude, limit))
-    rounded = k.select(is_moderate, k.div(1.0, divisor), NAN)
+    rounded = _moderate_inverse(k, divisor)
     is_beyond = k.compare("lt", k.fma(k.neg(rounded), divisor, 1.0), 0.0)
     bits = k.to_integer_bits(rounded)
     inner = k.bitcast(k.select(is_beyond, k.sub(bits, 1), bits), divisor.type)
@@ -176,6 +191,13 @@ def _sure_or(k: KernelBuilder, one: Value, other: Value, is_rare: Value, exact: 
     is_unsure = k.not_(k.compare("eq", one, other))
     (result,) = k.if_else(k.any_lane(is_unsure, is_rare, bits=one.type.bits), exact, lambda: one, likely=False)
     return result
+
+
+def _moderate_inverse(k: KernelBuilder, divisor: Value) -> Value:
+    """1 / divisor, rounded; a NaN if it is no moderate number."""
+    magnitude, limit = k.fabs(divisor), _LIMITS[divisor.type.kind]
+    is_moderate = k.and_(k.compare("ge", magnitude, 1 / limit), k.compare("le", magnitude, limit))
+    return k.select(is_moderate, k.div(1.0, divisor), NAN)
 
 
 class Limits(Record):
