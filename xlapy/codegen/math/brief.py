@@ -19,6 +19,7 @@ from xlapy.codegen.math.coefficients import (
     LN2_ROUNDED,
 )
 from xlapy.codegen.math.common import (
+    INFINITY,
     at_most,
     clamp,
     from_lowest,
@@ -91,20 +92,25 @@ def _rest(k: KernelBuilder, x: Value, n: Value) -> Value:
 
 def logistic(k: KernelBuilder, x: Value) -> Value:
     """1 / (1 + e^-x), of which the sum is made so much smaller that it is finite while its inverse counts."""
-    lowest, highest = _LOGISTIC_RANGE
-    reached = at_most(k, x, highest) if k.has_scalef else clamp(k, x, lowest, highest)
+    if k.has_scalef:
+        return _logistic_by_fraction(k, x)
+    x = clamp(k, x, *_LOGISTIC_RANGE)
+    y = k.muladd(x, -1 / math.log(2), k.const(x.type, -_LOGISTIC_EXPONENT))
+    n, power = nearest_power(k, y, 1.0, 0)
+    part = k.mul(power, horner(k, k.sub(y, n), BRIEF_EXP2))
+    unit = 2.0**-_LOGISTIC_EXPONENT
+    below = k.select(k.compare("lt", x, _LOGISTIC_VANISHES), INFINITY, k.add(part, unit))
+    return k.div(unit, below)
+
+
+def _logistic_by_fraction(k: KernelBuilder, x: Value) -> Value:
+    """The same, by instructions that take numbers of any size. Where it vanishes nothing is subnormal on the way."""
+    kept = k.not_(k.compare("lt", x, _LOGISTIC_VANISHES))
+    reached = at_most(k, x, _LOGISTIC_RANGE[1])
     y = k.muladd(reached, -1 / math.log(2), k.const(x.type, -_LOGISTIC_EXPONENT))
     unit = 2.0**-_LOGISTIC_EXPONENT
-    result = near_quotient(k, unit, k.add(_exp2(k, y), unit))
-    return k.select(k.compare("lt", x, _LOGISTIC_VANISHES), 0.0, result)
-
-
-def _exp2(k: KernelBuilder, y: Value) -> Value:
-    """2^y, if that is normal; of any number by instructions for that."""
-    if k.has_scalef:
-        return k.scalef(horner(k, k.fraction(y), BRIEF_EXP2_ABOVE), y)
-    n, power = nearest_power(k, y, 1.0, 0)
-    return k.mul(power, horner(k, k.sub(y, n), BRIEF_EXP2))
+    part = k.scalef(horner(k, k.fraction(y), BRIEF_EXP2_ABOVE), y, kept)
+    return k.select(kept, near_quotient(k, unit, k.add(part, unit)), 0.0)
 
 
 def log(k: KernelBuilder, x: Value) -> Value:
