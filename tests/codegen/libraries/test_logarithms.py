@@ -18,10 +18,13 @@ DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
 
 @pytest.mark.parametrize("kind", DTYPES)
 def test_programs_call_the_library(kind: str) -> None:
+    """Where no instructions take any number apart."""
     for size in (40, 1 << 13):  # without optimization, and with
         code, libraries = emitted_code(BODY.format(kind=kind, size=size))
-        assert LOGARITHMS.name in libraries
-        assert f"declare void @{ANY_LOGARITHMS[kind].symbol}(" in code and "define internal" not in code
+        is_called = not host_target().has_permute
+        assert (LOGARITHMS.name in libraries) == is_called
+        assert (f"declare void @{ANY_LOGARITHMS[kind].symbol}(" in code) == is_called
+        assert "define internal" not in code
 
 
 @pytest.mark.parametrize("kind", DTYPES)
