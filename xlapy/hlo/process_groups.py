@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from xlapy.hlo.shape import row_major_strides
@@ -96,6 +97,57 @@ def iota_groups(sizes: Sequence[int], dims: Sequence[int], permutation: Sequence
         raise ValueError(f"T{tuple(permutation)} is not a permutation of {list(dims)}")
     order = _transposed_iota(dims, permutation or range(len(dims)))
     return tuple(tuple(order[i * sizes[1] : (i + 1) * sizes[1]]) for i in range(sizes[0]))
+
+
+class AxisPart(NamedTuple):
+    """Neighbours along an axis of a mesh: `size` of them, where there are `outer` such parts, or groups of parts."""
+
+    axis: int
+    outer: int
+    size: int
+
+
+def mesh_groups(
+    sizes: Sequence[int], parts: Sequence[AxisPart], ids: Sequence[int] = ()
+) -> tuple[tuple[int, ...], ...]:
+    """Those who differ only along `parts` of a mesh: processes `ids`, or 0, 1 ..., as an array of `sizes`. Within a
+    group they are counted along the last part first.
+
+    Raises ValueError where the numbers do not fit each other."""
+    count = math.prod(sizes)
+    if min(sizes, default=1) < 1 or count > MAX_PROCESSES:
+        raise ValueError(f"{list(sizes)} are no sizes of a mesh")
+    if ids and len(ids) != count:
+        raise ValueError(f"{len(ids)} processes do not fill a mesh of {count}")
+    ends = [(axis, *cut) for axis, size in enumerate(sizes) for cut in pairwise(_cuts(axis, size, parts))]
+    dims = [inner // outer for _, outer, inner in ends]
+    along = [
+        dim
+        for part in parts
+        for dim, (axis, outer, _) in enumerate(ends)
+        if axis == part.axis and part.outer <= outer < part.outer * part.size
+    ]
+    if len({*along}) < len(along):
+        raise ValueError("two parts of an axis overlap")
+    order = _transposed_iota(dims, [*(dim for dim in range(len(dims)) if dim not in along), *along])
+    members = [ids[number] for number in order] if ids else order
+    size = math.prod(dims[dim] for dim in along)
+    return tuple(tuple(members[first : first + size]) for first in range(0, count, size))
+
+
+def _cuts(axis: int, size: int, parts: Sequence[AxisPart]) -> list[int]:
+    """Into how many pieces an axis is cut, ever finer: where parts begin and end, whose sizes divide each other."""
+    own = [part for part in parts if part.axis == axis]
+    cuts = sorted({1, size, *(end for part in own for end in (part.outer, part.outer * part.size))})
+    if cuts[0] != 1 or cuts[-1] != size or any(after % before for before, after in pairwise(cuts)):
+        raise ValueError(f"an axis of {size} has no parts between {cuts}")
+    return cuts
+
+
+def transposed_ids(dims: Sequence[int], permutation: Sequence[int]) -> list[int]:
+    """0, 1 ... as an array of `dims`, transposed. Raises ValueError where the numbers do not fit each other."""
+    (ids,) = iota_groups((1, math.prod(dims)), dims, permutation)
+    return [*ids]
 
 
 def _transposed_iota(dims: Sequence[int], permutation: Sequence[int]) -> list[int]:

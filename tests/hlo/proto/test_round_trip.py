@@ -25,11 +25,17 @@ from xlapy.hlo.proto import (
 from xlapy.hlo.proto.attributes import codecs_for
 from xlapy.hlo.proto.literals import literal_from_proto, literal_to_proto
 from xlapy.hlo.proto.messages import (
+    AxisRefProto,
     HloProto,
     IotaReplicaGroupListProto,
     LiteralProto,
+    MeshAxisProto,
+    MeshProto,
+    MeshReplicaGroupListProto,
     ModuleProto,
     ShapeProto,
+    SubAxisProto,
+    TransposedIotaProto,
 )
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse, structural_equal
@@ -159,6 +165,32 @@ def test_groups_may_be_described() -> None:
     reduce.iota_collective_device_list.num_replica_groups = 1 << 60
     with pytest.raises(ParseError, match="does not cut"):
         module_from_bytes(encode(proto))
+
+
+def test_groups_may_be_those_along_axes_of_a_mesh() -> None:
+    """As newer releases of XLA write them."""
+    proto = decode(ModuleProto, module_to_bytes(parse(EVERYTHING)))
+    (reduce,) = (i for c in proto.computations for i in c.instructions if i.opcode == "all-reduce")
+    reduce.replica_groups = []
+    mesh = MeshProto([MeshAxisProto("a", 2), MeshAxisProto("b", 2)])
+    part = AxisRefProto(0)
+    reduce.mesh_collective_device_list = MeshReplicaGroupListProto(mesh, [part])
+
+    def groups() -> tuple[tuple[int, ...], ...]:
+        (reduced,) = (i for i in module_from_bytes(encode(proto)).entry if i.opcode == "all-reduce")
+        found: tuple[tuple[int, ...], ...] = reduced.attributes["replica_groups"].groups
+        return found
+
+    assert groups() == ((0, 2), (1, 3))
+    mesh.iota_device_ids = TransposedIotaProto([2, 2], [1, 0])
+    assert groups() == ((0, 1), (2, 3))
+    mesh.iota_device_ids, mesh.device_ids = None, [3, 1, 0, 2]
+    assert groups() == ((3, 0), (1, 2))
+    mesh.axes, part.sub_axis_info = [MeshAxisProto("a", 4)], SubAxisProto(2, 2)
+    assert groups() == ((3, 1), (0, 2))
+    part.mesh_axis_index = 1
+    with pytest.raises(ParseError, match=r"an axis that a mesh of \[4\] does not have"):
+        groups()
 
 
 # -- what is wrong -------------------------------------------------------------------------------------------------

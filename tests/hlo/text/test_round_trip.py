@@ -32,6 +32,7 @@ from xlapy.hlo.text.attributes import codec_for
 from xlapy.hlo.text.lexer import Lexer
 from xlapy.hlo.text.op_keys import FIELD_KEYS, op_text
 from xlapy.hlo.verifier import verify
+from xlapy.support.errors import ParseError
 from xlapy.support.source import Source
 
 
@@ -152,6 +153,45 @@ def test_iota_groups_are_the_transposed_iota_cut_in_rows() -> None:
     read = codec_for(ReplicaGroups).read
     assert read(Lexer(Source("[2,4]<=[8]"))).groups == ((0, 1, 2, 3), (4, 5, 6, 7))
     assert read(Lexer(Source("[4,2]<=[2,2,2]T(2,0,1)"))).groups == ((0, 2), (4, 6), (1, 3), (5, 7))
+
+
+MESH_GROUPS = {
+    "mesh['a'=2,'b'=3] {'a'}": ((0, 3), (1, 4), (2, 5)),
+    "mesh['a'=2,'b'=3] {'b'}": ((0, 1, 2), (3, 4, 5)),
+    "mesh['a'=2,'b'=3] {'b','a'}": ((0, 3, 1, 4, 2, 5),),
+    "mesh['a'=2,'b'=1] {}": ((0,), (1,)),
+    "mesh['a'=4,'b'=1,'c'=2], device_ids=([2,4]T(1,0)) {'a'}": ((0, 1, 2, 3), (4, 5, 6, 7)),
+    "mesh['a'=2,'b'=2], device_ids=(3,1,0,2) {'b'}": ((3, 1), (0, 2)),
+    "mesh['a'=2,'b'=4] {'b':(2)2}": ((0, 1), (2, 3), (4, 5), (6, 7)),
+    "mesh['a'=2,'b'=4] {'b':(1)2}": ((0, 2), (1, 3), (4, 6), (5, 7)),
+    "mesh['a'=8] {'a':(4)2,'a':(1)2}": ((0, 4, 1, 5), (2, 6, 3, 7)),
+}
+
+
+@pytest.mark.parametrize("text", MESH_GROUPS)
+def test_groups_along_axes_of_a_mesh(text: str) -> None:
+    """As newer releases of XLA write them."""
+    assert codec_for(ReplicaGroups).read(Lexer(Source(text))).groups == MESH_GROUPS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mesh['a'=2] {'b'}", "the mesh has no axis 'b'"),
+        ("mesh['a'=4] {'a':(3)2}", r"an axis of 4 has no parts between \[1, 3, 4, 6\]"),
+        ("mesh['a'=4] {'a':(0)2}", r"an axis of 4 has no parts between \[0, 1, 4\]"),
+        ("mesh['a'=4] {'a':(1)2,'a'}", "two parts of an axis overlap"),
+        ("mesh['a'=0] {'a'}", r"\[0\] are no sizes of a mesh"),
+        ("mesh['a'=1152921504606846976] {'a'}", "are no sizes of a mesh"),
+        ("mesh['a'=4], device_ids=(0,1) {'a'}", "2 processes do not fill a mesh of 4"),
+        ("mesh['a'=4], device_ids=([2,2]T(1,1)) {'a'}", r"T\(1, 1\) is not a permutation"),
+        ("mesh[a] {}", "'a' does not list axes of a mesh"),
+        ("mesh['a'=4]", "expected groups such as mesh"),
+    ],
+)
+def test_wrong_meshes_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        codec_for(ReplicaGroups).read(Lexer(Source(text)))
 
 
 @pytest.mark.parametrize("kind", [GatherDimensionNumbers, ScatterDimensionNumbers])

@@ -21,7 +21,7 @@ from xlapy.hlo.attributes import (
     Window,
     WindowDimension,
 )
-from xlapy.hlo.process_groups import iota_groups
+from xlapy.hlo.process_groups import AxisPart, iota_groups, mesh_groups, transposed_ids
 from xlapy.hlo.proto.codecs import add_codec
 from xlapy.hlo.proto.literals import literal_from_proto
 from xlapy.hlo.proto.messages import (
@@ -30,6 +30,8 @@ from xlapy.hlo.proto.messages import (
     DotDimensionNumbersProto,
     GatherDimensionNumbersProto,
     InstructionProto,
+    MeshProto,
+    MeshReplicaGroupListProto,
     OutputOperandAliasingProto,
     PaddingConfigDimension,
     PaddingConfigProto,
@@ -38,6 +40,7 @@ from xlapy.hlo.proto.messages import (
     ScatterDimensionNumbersProto,
     SliceDimensionsProto,
     SourceTargetProto,
+    SubAxisProto,
     TriangularSolveOptionsProto,
     WindowDimensionProto,
     WindowProto,
@@ -226,16 +229,32 @@ add_codec(_read_cholesky_lower, _write_cholesky_lower, "cholesky.lower", "eigh.l
 
 def _read_groups(proto: InstructionProto) -> ReplicaGroups:
     """The groups, of which newer messages hold a list of their own or a description."""
-    iota = proto.iota_collective_device_list
-    if iota is not None:
-        sizes = (iota.num_replica_groups, iota.num_devices_per_group)
-        try:
+    iota, mesh = proto.iota_collective_device_list, proto.mesh_collective_device_list
+    try:
+        if iota is not None:
+            sizes = (iota.num_replica_groups, iota.num_devices_per_group)
             return ReplicaGroups(iota_groups(sizes, iota.iota_reshape_dims, iota.iota_transpose_perm))
-        except ValueError as error:
-            raise ParseError(str(error)) from None
+        if mesh is not None:
+            return ReplicaGroups(_groups_of_mesh(mesh))
+    except ValueError as error:
+        raise ParseError(str(error)) from None
     listed = proto.collective_device_list
     groups = proto.replica_groups or (listed.replica_groups if listed is not None else [])
     return ReplicaGroups(tuple(tuple(group.replica_ids) for group in groups))
+
+
+def _groups_of_mesh(proto: MeshReplicaGroupListProto) -> tuple[tuple[int, ...], ...]:
+    mesh = proto.mesh or MeshProto()
+    sizes = [axis.size for axis in mesh.axes]
+    if not all(0 <= part.mesh_axis_index < len(sizes) for part in proto.axes):
+        raise ValueError(f"groups along an axis that a mesh of {sizes} does not have")
+    parts = []
+    for ref in proto.axes:
+        part = ref.sub_axis_info or SubAxisProto(1, sizes[ref.mesh_axis_index])
+        parts.append(AxisPart(ref.mesh_axis_index, part.pre_size, part.size))
+    iota = mesh.iota_device_ids
+    ids = mesh.device_ids if iota is None else transposed_ids(iota.reshape_dims, iota.transpose_perm)
+    return mesh_groups(sizes, parts, ids)
 
 
 def _write_groups(proto: InstructionProto, value: ReplicaGroups) -> None:

@@ -206,6 +206,43 @@ class IotaReplicaGroupListProto:
 
 
 @dataclass(slots=True)
+class MeshAxisProto:
+    name: str = single(1, STRING)
+    size: int = single(2, INT)
+
+
+@dataclass(slots=True)
+class TransposedIotaProto:
+    reshape_dims: list[int] = repeated(1, INT)
+    transpose_perm: list[int] = repeated(2, INT)
+
+
+@dataclass(slots=True)
+class MeshProto:
+    axes: list[MeshAxisProto] = repeated(1, MeshAxisProto)
+    device_ids: list[int] = repeated(2, INT)
+    iota_device_ids: TransposedIotaProto | None = present(3, TransposedIotaProto)
+
+
+@dataclass(slots=True)
+class SubAxisProto:
+    pre_size: int = single(1, INT)
+    size: int = single(2, INT)
+
+
+@dataclass(slots=True)
+class AxisRefProto:
+    mesh_axis_index: int = single(1, INT)
+    sub_axis_info: SubAxisProto | None = present(2, SubAxisProto)
+
+
+@dataclass(slots=True)
+class MeshReplicaGroupListProto:
+    mesh: MeshProto | None = present(1, MeshProto)
+    axes: list[AxisRefProto] = repeated(2, AxisRefProto)
+
+
+@dataclass(slots=True)
 class SourceTargetProto:
     source: int = single(1, INT)
     target: int = single(2, INT)
@@ -335,6 +372,7 @@ class InstructionProto:
     collective_device_list: CollectiveDeviceListProto | None = present(87, CollectiveDeviceListProto)
     is_composite: bool = single(89, BOOL)
     iota_collective_device_list: IotaReplicaGroupListProto | None = present(92, IotaReplicaGroupListProto)
+    mesh_collective_device_list: MeshReplicaGroupListProto | None = present(93, MeshReplicaGroupListProto)
     comparison_order: str = single(102, STRING)
     full_matrices: bool = single(20001, BOOL)  # of an op of xlapy, far from the numbers that XLA gives
 

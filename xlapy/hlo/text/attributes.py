@@ -29,7 +29,7 @@ from xlapy.hlo.attributes import (
 )
 from xlapy.hlo.dim_labels import LETTERS, labels_of, side_of
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.process_groups import iota_groups
+from xlapy.hlo.process_groups import AxisPart, iota_groups, mesh_groups, transposed_ids
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.lexer import Lexer, quote
 from xlapy.hlo.text.literals import literal_to_text
@@ -292,6 +292,8 @@ _INTEGER_LISTS = braced(_INTEGERS)
 def _read_groups(lexer: Lexer) -> ReplicaGroups:
     if lexer.at("["):
         return ReplicaGroups(_read_iota_groups(lexer))
+    if lexer.at("mesh"):
+        return ReplicaGroups(_read_mesh_groups(lexer))
     return ReplicaGroups(_INTEGER_LISTS.read(lexer))
 
 
@@ -303,13 +305,58 @@ def _read_iota_groups(lexer: Lexer) -> tuple[tuple[int, ...], ...]:
         lexer.expected("groups such as [2,2]<=[4] or [2,2]<=[2,2]T(1,0)")
     lexer.skip()
     try:
-        groups, dims, permutation = ([int(n) for n in part.split(",")] if part else [] for part in match.groups())
+        groups, dims, permutation = map(_numbers, match.groups(default=""))
     except ValueError:
         raise lexer.error(f"{excerpt(match[0].strip())!r} is not a list of groups", start) from None
     try:
         return iota_groups(groups, dims, permutation)
     except ValueError as error:
         raise lexer.error(str(error), start) from None
+
+
+_MESH = re.compile(
+    r"mesh\s*\[([^\]]*)\]\s*"
+    r"(?:,\s*device_ids\s*=\s*\((?:\[([\d,\s]+)\]\s*(?:T\(([\d,\s]+)\))?|([\d,\s]+))\)\s*)?"
+    r"\{([^}]*)\}"
+)
+_MESH_AXIS = re.compile(r"\s*'([^']*)'\s*=\s*(\d+)\s*")
+_MESH_PART = re.compile(r"\s*'([^']*)'\s*(?::\s*\((\d+)\)\s*(\d+)\s*)?")
+
+
+def _read_mesh_groups(lexer: Lexer) -> tuple[tuple[int, ...], ...]:
+    """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'a','b':(2)2}`: along axis a, and along pairs within b."""
+    start = lexer.position
+    match = lexer.take(_MESH)
+    if match is None:
+        lexer.expected("groups such as mesh['a'=2,'b'=4] {'a'}")
+    lexer.skip()
+    axes, dims, permutation, ids, along = match.groups(default="")
+    try:
+        sizes = {axis[1]: int(axis[2]) for axis in _pieces(_MESH_AXIS, axes)}
+        numbers = {name: number for number, name in enumerate(sizes)}
+        parts = [
+            AxisPart(numbers[part[1]], int(part[2] or 1), int(part[3] or sizes[part[1]]))
+            for part in _pieces(_MESH_PART, along)
+        ]
+        members = transposed_ids(_numbers(dims), _numbers(permutation)) if dims else _numbers(ids)
+        return mesh_groups([*sizes.values()], parts, members)
+    except KeyError as error:
+        raise lexer.error(f"the mesh has no axis {error}", start) from None
+    except ValueError as error:
+        raise lexer.error(str(error), start) from None
+
+
+def _pieces(pattern: re.Pattern[str], listed: str) -> list[re.Match[str]]:
+    """What stands between commas. Raises ValueError for what is no such piece."""
+    pieces = [pattern.fullmatch(piece) for piece in listed.split(",")] if listed.strip() else []
+    found = [piece for piece in pieces if piece is not None]
+    if len(found) < len(pieces):
+        raise ValueError(f"{excerpt(listed)!r} does not list axes of a mesh")
+    return found
+
+
+def _numbers(listed: str) -> list[int]:
+    return [int(number) for number in listed.split(",")] if listed else []
 
 
 def _read_pairs(lexer: Lexer) -> SourceTargetPairs:
