@@ -312,11 +312,10 @@ class Array:
         return None if column is None else (column + beyond) % step
 
     def _is_blended(self, ix: Indexing, step: int) -> bool:
-        """Whether a column is chosen among registers as it lies, and then put in order: what lies three apart has all
-        places of a register."""
-        width = memory_type(self.shape.type).bytes
-        fits = width >= I32.bytes and ix.lanes * width <= SHORT_REGISTER_BYTES
-        return step == TRIPLE and fits and ix.k.module.has_short_permute and ix.lanes & (ix.lanes - 1) == 0
+        """Whether a column is chosen among vectors as it lies, and then put in order: what lies three apart has all
+        places of a vector."""
+        is_wide = memory_type(self.shape.type).bytes >= I32.bytes
+        return step == TRIPLE and is_wide and ix.k.module.has_short_permute and ix.lanes & (ix.lanes - 1) == 0
 
     def _shuffles_columns(self, ix: Indexing, step: int) -> bool:
         """Whether columns of rows of three narrow elements are picked out of vectors that are short enough for one

@@ -110,10 +110,12 @@ def test_columns_of_short_rows(element_type: str, rows: int, columns: int) -> No
     np.testing.assert_array_equal(xlapy.compile(text)(x), xlapy.evaluate(text, x))
 
 
-@pytest.mark.skipif(not host_target().has_permute, reason="lanes choose among those of one register")
 @pytest.mark.parametrize("columns", [2, 3, 4])
 @pytest.mark.parametrize("element_type", ["f32", "f64"])
 def test_short_rows_are_loaded_once(element_type: str, columns: int) -> None:
     """However many registers a step takes."""
+    target = host_target()
+    if not (columns == 2 or target.has_permute or (columns == 3 and target.has_short_permute)):
+        pytest.skip("what is picked for a column is of no use for others")
     code = xlapy.compile(columns_of(element_type, 4000, columns)).llvm_ir()
     assert sum(" = load <" in line for line in code.splitlines()) == columns
