@@ -37,7 +37,8 @@ from xlapy.hlo.element_types import ElementType
 NUMBERS = (*LINE_NUMBERS, "inside", "first", "is_even", "is_plain", *FOLD_NUMBERS)
 """By name, in order: behind those of `sliding_lines`, the positions of which all places are inside, and the first of
 them; whether windows are squares that lie side by side in all images, and these behind one another, so that one row of
-results begins as far behind the one before as any other; and what folds begin and end with."""
+results begins as far behind the one before as any other; whether it makes no difference what folds begin and end with;
+and what that is."""
 
 WINDOWS = ((2, 2), (3, 2), (3, 3), (4, 4))
 """Places in a row, and positions from one window to the next."""
