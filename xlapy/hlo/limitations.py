@@ -241,7 +241,7 @@ much memory a result takes.
 ## MLIR's binary form
 
 It is read by jaxlib, which does not check all that it finds there: of modules damaged at random, one in two hundred
-ends it, or keeps it busy for ever. So a process of its own reads it, which takes 0.2 s, and such a module is a
+ends it, or keeps it busy for ever. So a process of its own reads it, which takes 0.3 s, and such a module is a
 `ParseError`; where Python is part of a program that cannot be started again, the program itself reads it.
 
 ## Element types
