@@ -171,6 +171,19 @@ class TestOnTheUnit:
             product = multiply("amx_f32", a, b, result, num_threads=2)
             assert np.all(np.abs(product - exact) <= 2.0**-23 * (k + 1) * magnitude)
 
+    @pytest.mark.parametrize("num_threads", [2, 3, 8])
+    @pytest.mark.parametrize(("m", "n", "k"), [(200, 150, 600), (150, 200, 60), (33, 300, 900), (70, 65, 40)])
+    def test_bits_of_small_products_do_not_either(self, m: int, n: int, k: int, num_threads: int) -> None:
+        """Of which each thread packs both sides of its share."""
+        random = np.random.default_rng(9)
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        for special in (1.0, np.inf, 1e-41):
+            a[3, 4] = special
+            one = product("amx_f32", a, b)
+            np.testing.assert_array_equal(bits(product("amx_f32", a, b, num_threads)), bits(one))
+            if special != 1.0:
+                np.testing.assert_array_equal(bits(one[3]), bits(product("f32", a, b)[3]))
+
     @pytest.mark.parametrize("num_threads", [1, 3])
     @pytest.mark.parametrize("k", [70, 700])
     @pytest.mark.parametrize("rows", [(200, 90), (90, 200), (1100, 600)])  # of large ones all threads compute each

@@ -189,11 +189,10 @@ _LEAST_UNIT_STEPS = 16
 
 _LEAST_PLANES_SIDE = 112
 _LEAST_PLANES_STEPS = 64
-_LEAST_PLANES_WORK = 6 << 20
+_LEAST_PLANES_WORK = 1 << 22
 """Rows and columns of a square product in planes, steps along K, and multiplications in all (Sapphire Rapids, one core:
 256 by 256 takes 0.56 of the time of multiply-adds, 64 by 768 by 768 0.7, eight of 512 by 64 by 512 0.5, of 512 by 512
-by 64 0.9; 64 by 64 as long. Two cores: 256 by 256 0.82, 192 by 192 0.8, but 128 by 256 by 128 1.4, as each core waits
-for what the other one has packed)."""
+by 64 0.9; 64 by 64 as long. Two cores: 256 by 256 0.55, 128 by 256 by 128 0.95)."""
 
 
 def product_function(kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:

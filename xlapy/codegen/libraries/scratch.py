@@ -5,8 +5,9 @@
     scratch_trim()                     gives the memory of all slots that nobody works in back to the system
 
 A call takes the first free slot, so that a program that computes one product at a time always works in the same warm
-memory, whatever the types. A slot whose memory is too small for what is asked gets other memory. Calls that find all
-slots taken map memory for themselves.
+memory, whatever the types; for a small room, the first one from a slot on that depends on the thread, so that threads
+which work side by side find theirs in the caches of their cores. A slot whose memory is too small for what is asked
+gets other memory. Calls that find all slots taken map memory for themselves.
 
 Room is exactly as large as it was asked for. What holds huge pages is aligned to them and may use them, for large
 rooms span thousands of small ones; what is left at the end has small ones, so that no more is in memory than was asked.
@@ -23,6 +24,12 @@ from xlapy.codegen.target import Target
 
 _SLOTS = 64
 _NO_SLOT = -1
+_NEAR_BYTES = 1 << 21
+"""Of a small room. What changes hands has to be fetched from the other core's cache (Sapphire Rapids, two cores, 256 by
+256 by 256 of bf16: 0.6 of the time without)."""
+_STACK_BITS = 20
+_SPREADING = 0x9E3779B1
+"""What stacks are apart at least, as a power of two, and a factor that spreads their numbers."""
 _PAGE_BYTES = 1 << 12
 _HUGE_PAGE_BYTES = 1 << 21
 _MADV_HUGEPAGE = 14
@@ -111,13 +118,24 @@ def _emit_map(module: Module, target: Target) -> None:
         k.ret(memory)
 
 
+def _slot_of_thread(k: KernelBuilder) -> Value:
+    """A number that depends on where the stack of the thread is."""
+    place = k.lshr(k.address(k.alloca(I64)), _STACK_BITS)
+    return k.lshr(k.and_(k.mul(place, _SPREADING), (1 << 32) - 1), 32 - (_SLOTS.bit_length() - 1))
+
+
 def _emit_acquire(module: Module) -> None:
     with KernelBuilder(module, ACQUIRE, [("size", I64), ("room", PTR)], None) as k:
         size = k.and_(k.add(k.smax(k.parameters["size"], 1), _PAGE_BYTES - 1), -_PAGE_BYTES)
         room = _ROOM.at(k, k.parameters["room"])
 
+        first = k.select(k.compare("le", size, _NEAR_BYTES), _slot_of_thread(k), 0)
+
+        def number_at(tries: Value) -> Value:
+            return k.and_(k.add(first, tries), _SLOTS - 1)
+
         def is_taken(values: list[Value]) -> Value:
-            return k.not_(_try_to_take(k, _slot(k, values[0])))
+            return k.not_(_try_to_take(k, _slot(k, number_at(values[0]))))
 
         def next_slot(values: list[Value]) -> list[Value]:
             following = k.add(values[0], 1)
@@ -126,7 +144,7 @@ def _emit_acquire(module: Module) -> None:
                 k.ret()
             return [following]
 
-        number = k.while_loop(is_taken, next_slot, [k.const(I64, 0)])[0]
+        number = number_at(k.while_loop(is_taken, next_slot, [k.const(I64, 0)])[0])
         slot = _slot(k, number)
         with k.if_(k.compare("lt", slot["bytes"], size)):
             _empty(k, slot)
