@@ -6,7 +6,9 @@ import contextlib
 import ctypes
 import mmap
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -108,4 +110,32 @@ def test_products_take_no_more_than_they_need(size: int) -> None:
     xlapy.trim()
     assert (program(x, x) == size).all()
     with acquired(1) as (room,):
-        assert room.slot == 0 and room.bytes <= 3 * x.nbytes + 2 * mmap.PAGESIZE
+        assert room.bytes <= 3 * x.nbytes + 2 * mmap.PAGESIZE
+
+
+def test_small_rooms_stay_with_their_threads() -> None:
+    """Of most threads: a few may have numbers in common."""
+    all_are_there = threading.Barrier(8)
+
+    def memories() -> list[int | None]:
+        all_are_there.wait()
+        found = []
+        for size in (5000, 1000, 5000):
+            with acquired(size) as (room,):
+                found.append(room.memory)
+            all_are_there.wait()
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        of_threads = [future.result() for future in [pool.submit(memories) for _ in range(8)]]
+    assert len({tuple(found) for found in of_threads}) >= 4
+    assert sum(len({*found}) == 1 for found in of_threads) >= 4
+
+
+def test_large_rooms_are_for_whoever_comes_first() -> None:
+    def slot() -> int:
+        with acquired(2 * HUGE_PAGE) as (room,):
+            return int(room.slot)
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(slot).result() == slot() == 0
