@@ -509,12 +509,16 @@ class GemmPanels(GemmBlocks):
 
     def matrices(self) -> None:
         """A range of the batch, each in one thread."""
+        self._each_alone("matrices", "matrix")
+
+    def _each_alone(self, name: str, matrix: str) -> None:
+        """Writes a function that computes a range of the batch, each by the function for a `matrix`, in one thread."""
         with (
-            self._function("matrices", RANGE, is_glue=True) as k,
+            self._function(name, RANGE, is_glue=True) as k,
             k.loop(k.parameters["begin"], k.parameters["end"]) as item,
         ):
             alone = k.function_pointer(f"{self._prefix}_alone")
-            k.call(f"{self._prefix}_matrix", [alone, k.parameters["problem"], item.index])
+            k.call(f"{self._prefix}_{matrix}", [alone, k.parameters["problem"], item.index])
 
     def _run_packed(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Small matrices in parallel, or parts of a small one, or all that is to be done for each larger one. Windows
@@ -531,7 +535,7 @@ class GemmPanels(GemmBlocks):
             k.if_else(has_parts, lambda: self._run_parts(k, problem), one_by_one)
 
         are_small = k.and_(is_small, k.not_(is_single))
-        k.if_else(are_small, lambda: self._run_matrices(k, problem), unless_small)
+        k.if_else(are_small, lambda: self._run_matrices(k, problem, "matrices"), unless_small)
 
     def _suits_parts(self, k: KernelBuilder, problem: RecordValue, is_small: Value) -> Value:
         """Whether each part of a matrix had better pack what it needs."""
@@ -540,10 +544,11 @@ class GemmPanels(GemmBlocks):
     def _is_single(self, k: KernelBuilder, problem: RecordValue) -> Value:
         return k.compare("eq", problem["batches"], 1)
 
-    def _run_matrices(self, k: KernelBuilder, problem: RecordValue) -> None:
+    def _run_matrices(self, k: KernelBuilder, problem: RecordValue, function: str) -> None:
+        """The matrices of a batch, by a function that computes a range of them."""
         each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
         grain = self._grain(k, problem["batches"], each)
-        matrices = k.function_pointer(f"{self._prefix}_matrices")
+        matrices = k.function_pointer(f"{self._prefix}_{function}")
         k.call(k.parameters["parallel"], [matrices, problem.place, problem["batches"], grain])
 
     def _run_parts(self, k: KernelBuilder, problem: RecordValue) -> None:

@@ -91,7 +91,8 @@ _PLAN = Record(
     most=I64,
 )
 
-_NAMES = {"a": ("m", "a_row", "a_step", "row"), "b": ("n", "b_column", "b_step", "column")}
+_NAMES = {"a": ("m", "a_row", "a_step"), "b": ("n", "b_column", "b_step")}
+"""Of a side: its length across K, and the distances across and along K."""
 _OTHER = {"a": "b", "b": "a"}
 
 
@@ -139,7 +140,7 @@ class GemmUnitParts(GemmPlaneGradient):
             self._parts_of(own)
             self._shares_of(own)
         self._matrix_in_parts()
-        self._matrices_in_parts()
+        self._each_alone("matrices_in_parts", "matrix_in_parts")
 
     @property
     def _block_bytes(self) -> int:
@@ -176,41 +177,36 @@ class GemmUnitParts(GemmPlaneGradient):
 
     def _run_unit_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
         """The product, or those of a batch, the small ones by a thread each."""
-        parallel = k.parameters["parallel"]
 
         def one() -> None:
             self._multiply_in_parts(k, problem, k.const(I64, 0), self._plain_instead)
 
-        def in_shares() -> None:
-            problem["batch"] = 0  # of which each share is a part
-            run = {own: k.function_pointer(f"{self._prefix}_shares_of_{own}") for own in "ab"}
-            shares = k.select(self._is_high(k, problem), run["a"], run["b"])
-            each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
-            grain = self._grain(k, k.const(I64, _SHARES), k.udiv(each, _SHARES))
-            alone = k.function_pointer(f"{self._prefix}_alone")
-            k.if_else(
-                k.compare("eq", grain, 1),
-                lambda: k.call(parallel, [shares, problem.place, k.const(I64, _SHARES), grain]),
-                lambda: k.call(f"{self._prefix}_matrix_in_parts", [alone, problem.place, k.const(I64, 0)]),
-            )
-
-        def some() -> None:
-            each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
-            grain = self._grain(k, problem["batches"], each)
-            matrices = k.function_pointer(f"{self._prefix}_matrices_in_parts")
-            k.call(parallel, [matrices, problem.place, problem["batches"], grain])
+        def single() -> None:
+            k.if_else(self._is_shared_out(k, problem), lambda: self._run_shares(k, problem), one)
 
         def one_by_one() -> None:
             with k.loop(0, problem["batches"]) as batch:
-                k.call(f"{self._prefix}_matrix_in_parts", [parallel, problem.place, batch.index])
+                k.call(f"{self._prefix}_matrix_in_parts", [k.parameters["parallel"], problem.place, batch.index])
 
-        def batch() -> None:
-            k.if_else(self._is_small(k, problem), some, one_by_one)
+        def several() -> None:
+            together = functools.partial(self._run_matrices, k, problem, "matrices_in_parts")
+            k.if_else(self._is_small(k, problem), together, one_by_one)
 
-        def single() -> None:
-            k.if_else(self._is_shared_out(k, problem), in_shares, one)
+        k.if_else(k.compare("eq", problem["batches"], 1), single, several)
 
-        k.if_else(k.compare("eq", problem["batches"], 1), single, batch)
+    def _run_shares(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """A small product, by threads that pack both sides, or by this one alone if it takes no time to speak of."""
+        problem["batch"] = 0  # of which each share is a part
+        run = {own: k.function_pointer(f"{self._prefix}_shares_of_{own}") for own in "ab"}
+        shares = k.select(self._is_high(k, problem), run["a"], run["b"])
+        each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
+        grain = self._grain(k, k.const(I64, _SHARES), k.udiv(each, _SHARES))
+        alone = k.function_pointer(f"{self._prefix}_alone")
+        k.if_else(
+            k.compare("eq", grain, 1),
+            lambda: k.call(k.parameters["parallel"], [shares, problem.place, k.const(I64, _SHARES), grain]),
+            lambda: k.call(f"{self._prefix}_matrix_in_parts", [alone, problem.place, k.const(I64, 0)]),
+        )
 
     def _is_high(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether the left side is the longer one."""
@@ -238,15 +234,6 @@ class GemmUnitParts(GemmPlaneGradient):
             for name in "abc":
                 problem[name] = k.gep(problem[name], k.mul(batch, problem[f"{name}_batch"]))
             self._multiply_in_parts(k, problem, batch, None)
-
-    def _matrices_in_parts(self) -> None:
-        """A range of a batch, each in one thread."""
-        with (
-            self._function("matrices_in_parts", RANGE, is_glue=True) as k,
-            k.loop(k.parameters["begin"], k.parameters["end"]) as batch,
-        ):
-            alone = k.function_pointer(f"{self._prefix}_alone")
-            k.call(f"{self._prefix}_matrix_in_parts", [alone, k.parameters["problem"], batch.index])
 
     def _multiply_in_parts(
         self, k: KernelBuilder, problem: RecordValue, batch: Value, instead: Callable[[KernelBuilder], None] | None
@@ -327,7 +314,7 @@ class GemmUnitParts(GemmPlaneGradient):
         width = k.smax(k.smin(ceil_div(k, strips, _MANY_PARTS), _MOST_STRIPS), few)
         return even_part(k, strips, k.smax(width, _LEAST_STRIPS), 1)
 
-    # Splitting
+    # Packing
 
     def _units_of_shared(
         self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, side: str
@@ -380,7 +367,7 @@ class GemmUnitParts(GemmPlaneGradient):
     ) -> None:
         """Strips from `begin` to `end` of a side, which begins at row or column `first` and at step `start`: some tiles
         along K."""
-        length, across, along, _ = _NAMES[side]
+        length, across, along = _NAMES[side]
         is_split, is_of_rows = self._kind.planes > 1, side == "a"
         function = f"{self._prefix}_{'copy_rows' if is_of_rows and not is_split else f'pack_{side}'}"
         whole = k.smax(k.sub(end_tile, begin_tile), 1)
