@@ -158,6 +158,19 @@ def test_both_readers_know_the_same_dialects() -> None:
         assert [dialects[name].descriptor.namespace for dialects in known] == [name, name]
 
 
+@pytest.mark.parametrize("error", [ImportError, AttributeError])
+def test_a_jaxlib_with_other_dialects_is_asked_through_jax(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other_version() -> None:
+        raise error
+
+    text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"
+    data = bytecode.bytecode_of_text(text)
+    monkeypatch.setattr(bytecode, "_library_without_jax", other_version)
+    assert "@main" in bytecode._text(data, *bytecode._library_of_reader())
+
+
 def test_without_jaxlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")  # so that no other process looks for it
     monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)

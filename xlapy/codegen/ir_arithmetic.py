@@ -517,7 +517,7 @@ class Arithmetic(Conversions):
         return self._of_registers("mask.getexp", (x,), lambda part: (part, *operands(part)), _REGISTER_BITS[-1])
 
     def fraction(self, x: Value) -> Value:
-        """x - floor(x), and 0 of infinities; only where the target `has_range`."""
+        """x - floor(x), and 0 of infinities; only where the target `has_permute`."""
         return self._told("mask.reduce", x, _DOWN)
 
     def pair_products(self, total: Value, a: Value, b: Value) -> Value:
