@@ -98,7 +98,7 @@ def read_module() -> Never:
 
 
 def _library_of_reader() -> tuple[Any, Any, Any]:
-    """What `_library` gives; in half the time if this jaxlib has the dialects, by the names, that the newest ones have."""
+    """What `_library` gives; in half the time if this jaxlib has the dialects that the newest ones have."""
     try:
         return _library_without_jax()
     except (ImportError, AttributeError):
