@@ -102,6 +102,36 @@ CONVOLUTIONS = {
       k = f32[2,2,256,24] parameter(1)
       ROOT c = f32[1,2,601,24] convolution(x, k),
         window={size=2x2 pad=0_0x1_1}, dim_labels=b01f_01io->b01f""",
+    "columns by threads": """
+      x = f32[2,5,6,64] parameter(0)
+      k = f32[3,3,64,200] parameter(1)
+      ROOT c = f32[2,5,6,200] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "columns by threads, lines that features do not fill, strides": """
+      x = f32[3,9,11,72] parameter(0)
+      k = f32[3,2,72,133] parameter(1)
+      ROOT c = f32[3,5,5,133] convolution(x, k),
+        window={size=3x2 stride=2x2 pad=1_1x0_0}, dim_labels=b01f_01io->b01f""",
+    "columns by threads, those of groups": """
+      x = f32[3,4,5,192] parameter(0)
+      k = f32[3,3,96,300] parameter(1)
+      ROOT c = f32[3,4,5,300] convolution(x, k),
+        window={size=3x3 pad=1_1x2_2 rhs_dilate=1x2}, dim_labels=b01f_01io->b01f, feature_group_count=2""",
+    "columns by threads, each contiguous, reversed": """
+      x = f32[2,6,5,96] parameter(0)
+      k = f32[160,3,3,96] parameter(1)
+      ROOT c = f32[2,6,5,160] convolution(x, k),
+        window={size=3x3 pad=2_0x1_1 rhs_reversal=1x1}, dim_labels=b01f_o01i->b01f""",
+    "columns by threads, three dimensions": """
+      x = f32[1,4,5,6,64] parameter(0)
+      k = f32[2,3,3,64,100] parameter(1)
+      ROOT c = f32[1,3,5,6,100] convolution(x, k),
+        window={size=2x3x3 pad=0_0x1_1x1_1}, dim_labels=b012f_012io->b012f""",
+    "columns by threads, groups of images, and what follows": """
+      x = f32[9,9,9,448] parameter(0)
+      k = f32[3,3,448,136] parameter(1)
+      c = f32[9,9,9,136] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+      ROOT r = f32[9,9,9,136] negate(c)""",
     "gradient": """
       x = f32[3,12,13,32] parameter(0)
       k = f32[3,12,13,40] parameter(1)
@@ -157,7 +187,7 @@ def module(name: str) -> HloModule:
 def choose(monkeypatch: pytest.MonkeyPatch, *, planes: bool) -> None:
     """Whatever would take less time."""
     for name in ("suit_plane_regions", "suit_plane_gradient"):
-        monkeypatch.setattr(gemm, name, lambda sizes, windows: planes)
+        monkeypatch.setattr(gemm, name, lambda *_: planes)
 
 
 @pytest.fixture
@@ -213,7 +243,7 @@ class TestOnTheUnit:
 
     @pytest.mark.parametrize("side", [0, 1])
     @pytest.mark.parametrize("special", [np.inf, np.nan, 1e-40, 1e-35, 3e38], ids=str)
-    @pytest.mark.parametrize("name", ["rows of a tile and more", "gradient"])
+    @pytest.mark.parametrize("name", ["rows of a tile and more", "columns by threads, those of groups", "gradient"])
     def test_what_planes_do_not_hold_is_left_to_the_processor(
         self, name: str, side: int, special: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -224,9 +254,23 @@ class TestOnTheUnit:
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(in_planes, compiled(name)(*arguments))
 
+    @pytest.mark.parametrize("num_threads", [1, 2])
+    def test_columns_that_planes_do_not_hold_are_computed_once(
+        self, num_threads: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Though there are several groups of images, and what follows is done in place."""
+        name = "columns by threads, groups of images, and what follows"
+        x, k = integers(name, 60)
+        k[1, 2, 3, 40], k[0, 0, 0, 130] = 1e-40, 3e38
+        x[8, 8, 8, 7] = 0
+        in_planes = compiled(name, num_threads)(x, k)
+        choose(monkeypatch, planes=False)
+        np.testing.assert_array_equal(in_planes, compiled(name)(x, k))
+
     @pytest.mark.parametrize("num_threads", [2, 3, 8])
     @pytest.mark.parametrize(
-        "name", ["strides", "groups", "more of a kernel than a panel has", "gradient of many images"]
+        "name",
+        ["strides", "groups", "more of a kernel than a panel has", "columns by threads", "gradient of many images"],
     )
     def test_bits_do_not_depend_on_threads(self, name: str, num_threads: int) -> None:
         random = np.random.default_rng(1)
@@ -350,7 +394,9 @@ def kind_of_convolution(x: str, k: str, c: str, attributes: dict[str, str]) -> s
         (1, 56, 64, 64, "amx_f32"),
         (1, 28, 64, 64, "amx_f32"),
         (8, 7, 512, 512, "amx_f32"),
-        (1, 7, 512, 512, "f32"),  # too few positions for a kernel that is to be split
+        (1, 7, 512, 512, "amx_f32"),
+        (2, 8, 1280, 1280, "amx_f32"),
+        (1, 4, 512, 512, "f32"),  # too few positions for a kernel that is to be split
         (1, 56, 64, 12, "f32"),  # half of a tile and more would be idle
         (1, 56, 48, 64, "amx_f32"),
         (1, 56, 40, 40, "f32"),  # the larger part of tiles would be idle

@@ -111,6 +111,8 @@ def emit_windows(kind: GemmType, target: Target) -> Module:
     if kind.planes > 1:
         emitter.magnitudes("windows")
         emitter.unit_regions()
+        emitter.alone()
+        emitter.unit_columns()
         emitter.plane_gradient()
         emitter.windows_in_planes()
         return module
@@ -134,6 +136,8 @@ def _library(kind: GemmType) -> Library:
     shared = [*SHARED_FUNCTIONS]
     if has_windows(kind) and not kind.unit:
         shared += [*TABLES_OF_TILES, "transpose"]
+    if kind.planes > 1:
+        shared.append("pack_b")
     exports = (f"{name}_run", *(f"{name}_{function}" for function in shared))
     emit, reduces_strength = partial(emit_gemm, kind), not _has_its_addresses(kind)
     needs = ("scratch", f"gemm_{kind.plain_name}") if kind.planes > 1 else ("scratch",)
@@ -223,7 +227,7 @@ def kind_on(
         if windows is None:
             is_suited = _suits_planes(sizes) and not is_part
         else:
-            is_suited = suit_plane_regions(sizes, windows) or suit_plane_gradient(sizes, windows)
+            is_suited = suit_plane_regions(sizes, windows, target.l2_bytes) or suit_plane_gradient(sizes, windows)
     elif windows is None:
         is_suited = min(sizes["m"], sizes["n"]) > DOT_ROWS and sizes["k"] >= _LEAST_UNIT_STEPS
     else:
@@ -288,6 +292,9 @@ class _GemmEmitter(GemmUnitParts):
             self._read_call(k, problem)
             problem["windows"] = windows = k.parameters["windows"]
             is_gradient = k.compare("ne", self._window_number(k, problem, "is_gradient"), 0)
+            with k.if_(self._suits_unit_columns(k, problem)):
+                self._run_unit_columns(k, problem)
+                k.ret()
             problem["windows"] = k.select(is_gradient, self._exchanged(k, windows), windows)
             self._call_plain_unless(k, self._windows_fit_planes(k, problem), "windows")
             k.if_else(

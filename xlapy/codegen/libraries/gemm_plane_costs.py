@@ -8,23 +8,24 @@ from collections.abc import Mapping
 from xlapy.codegen.libraries.gemm_pieces import LEAST_STEPS, MOST_PIECES
 from xlapy.codegen.libraries.gemm_plane_gradient import FEW_IMAGES, LEAST_PIECES, MOST_SUMS
 from xlapy.codegen.libraries.gemm_types import UNIT_ROWS, UNIT_STEPS
+from xlapy.codegen.libraries.gemm_unit_columns import BYTES_IN_PLANES, MOST_OF_ALL_COLUMNS
 from xlapy.codegen.libraries.gemm_unit_regions import FEATURES_OF_LINE
 from xlapy.hlo.matrix_products import SPACES
 
 _TIME_OF_MULTIPLICATIONS = {"plain": 1 / 75, "planes": 1 / 150}
 _TIME_OF_ELEMENT = 0.4
-_TIME_OF_KERNEL = 0.9
-"""In nanoseconds: of each multiplication; of each element of the array, to be looked at and split; and of the kernel
-(Sapphire Rapids, windows of 1 by 1 to 5 by 5, 32 to 512 features: what is said to take less time takes 0.55 to
-0.95)."""
+_TIME_OF_KERNEL = {"all": 0.9, "own": 0.2}
+"""In nanoseconds: of each multiplication; of each element of the array, to be looked at and split; and of the kernel,
+all of which is split first, or by each thread its own part (Sapphire Rapids, windows of 1 by 1 to 5 by 5, 32 to 1280
+features: what is said to take less time takes 0.3 to 0.97)."""
 
 _TIME_OF_SUMS = {"unit": 0.15, "piece": 0.2, "result": 0.3}
 """In nanoseconds, of each element: for it to come and go in a unit, and to be added up and turned round (Sapphire
 Rapids, windows of 3 by 3 and 5 by 5, 32 to 512 features)."""
 
 
-def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> bool:
-    """Whether a convolution takes less time in planes, all tiles whole."""
+def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int], cache_bytes: int) -> bool:
+    """Whether a convolution takes less time in planes, all tiles whole, with a second-level cache of this size."""
     is_regular = windows["is_regular"] and not windows["follows_rows"] and not windows["has_few"]
     if not is_regular:
         return False
@@ -33,8 +34,11 @@ def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int]) -> 
     m, n, depth = (sizes[name] for name in "mnk")
     rows, positions = windows["row_count2"], windows["row_count3"]
     whole = m // (rows * positions) * _whole_tiles(rows * _pitch_of_positions(windows, row="row", place="step"))
-    elements = _pixels_of(windows) * features * _TIME_OF_ELEMENT + depth * n * _TIME_OF_KERNEL
     whole_depth = depth // features * lines * FEATURES_OF_LINE
+    regions = _pixels_of(windows) * lines * FEATURES_OF_LINE * BYTES_IN_PLANES
+    is_own = whole_depth * _whole_tiles(n) * BYTES_IN_PLANES > min(regions, cache_bytes) and n > MOST_OF_ALL_COLUMNS
+    elements = _pixels_of(windows) * features * _TIME_OF_ELEMENT
+    elements += depth * n * _TIME_OF_KERNEL["own" if is_own else "all"]
     planes = whole * _whole_tiles(n) * whole_depth * _TIME_OF_MULTIPLICATIONS["planes"] + elements
     return planes < _time_of_multiply_adds(sizes)
 

@@ -28,13 +28,8 @@ from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import Geometry
 from xlapy.codegen.libraries.gemm_types import UNIT_ROW_BYTES, UNIT_STEPS
 from xlapy.codegen.libraries.gemm_unit import PLANE_BYTES, configure_unit, emit_unit_pairs, release_unit
-from xlapy.codegen.libraries.gemm_unit_regions import (
-    COPY_PARAMETERS,
-    FEATURES_OF_LINE,
-    GemmUnitRegions,
-    UnitRegionEmitter,
-    divided,
-)
+from xlapy.codegen.libraries.gemm_unit_columns import GemmUnitColumns
+from xlapy.codegen.libraries.gemm_unit_regions import COPY_PARAMETERS, FEATURES_OF_LINE, UnitRegionEmitter, divided
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.codegen.register_transpose import transposed
 from xlapy_runtime.records import Record
@@ -69,7 +64,7 @@ class _Room(Record):
     b: Value
 
 
-class GemmPlaneGradient(GemmUnitRegions):
+class GemmPlaneGradient(GemmUnitColumns):
     """Writes this way of computing a gradient."""
 
     def plane_gradient(self) -> None:

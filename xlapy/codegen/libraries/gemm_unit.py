@@ -59,6 +59,9 @@ _BODY_PARAMETERS = [("rows", I64), *PRODUCT_PARAMETERS]
 PLACE = Record(of_a=I64, of_b=I64)
 """Where a tile along K lies, in bytes from the beginnings of A and of B."""
 
+_LINES_OF_ROW = 2
+"""That are fetched of a row of B: a strip of f32."""
+
 _PAIRS_PARAMETERS = [("count", I64), ("a", PTR), ("a_row", I64)]
 _PAIRS_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64), ("accumulate", I64)]
 
@@ -67,6 +70,7 @@ _KEPT_PARAMETERS += [("c_beside", I64), ("c_below", I64), ("later", PTR)]
 
 _PLACES_PARAMETERS = [("count", I64), ("places", PTR), ("a", PTR), ("a_row", I64)]
 _PLACES_PARAMETERS += [("b", PTR), ("b_step", I64), ("c", PTR), ("c_row", I64)]
+_PLACES_PARAMETERS += [("accumulate", I64), ("later", PTR), ("later_row", I64), ("later_rows", I64)]
 
 
 def emit_unit_bodies(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
@@ -110,7 +114,8 @@ def emit_unit_tile(module: Module, kind: GemmType, prefix: str, tile: Tile, attr
 
 def emit_unit_places(module: Module, kind: GemmType, prefix: str, attributes: str) -> None:
     """Writes `PREFIX_places`, a whole tile of C, of as many tiles along K as there are `places` of them: of A in planes
-    a line of each plane, one after the other, for each row."""
+    a line of each plane, one after the other, for each row. Beside the products of each pair of planes so many rows of
+    two lines are fetched that will be read `later`, `later_row` bytes apart."""
     _define_configuration(module, prefix)
     with KernelBuilder(module, f"{prefix}_places", _PLACES_PARAMETERS, None, attributes=attributes) as k:
         _PlacesEmitter(k, kind, _SIDE, _SIDE).emit()
@@ -157,8 +162,7 @@ class _BodyEmitter:
     def _add_products(self, count: Value, steps: int) -> None:
         """Those of so many tiles along K, each of so many steps of B, to C or to zeros."""
         k, given = self._k, self._k.parameters
-        accumulates = k.compare("ne", given["accumulate"], 0)
-        k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
+        self._start_sums()
         next_b = k.mul(given["b_step"], steps)
 
         def step(_: Value, places: list[Value]) -> list[Value]:
@@ -201,6 +205,11 @@ class _BodyEmitter:
         """Rows or columns of each of so many tiles: all are whole but the last one."""
         k = self._k
         return [*[k.const(I64, UNIT_ROWS)] * (tiles - 1), k.sub(count, (tiles - 1) * UNIT_ROWS)]
+
+    def _start_sums(self) -> None:
+        """With those of C, or zeros."""
+        accumulates = self._k.compare("ne", self._k.parameters["accumulate"], 0)
+        self._k.if_else(accumulates, lambda: self._each_of_c("tileloadd64"), self._clear)
 
     def _clear(self) -> None:
         for row in self._below:
@@ -268,14 +277,23 @@ class _PlacesEmitter(_BodyEmitter):
     def emit(self) -> None:
         k, given = self._k, self._k.parameters
 
-        def step(number: Value, _: list[Value]) -> list[Value]:
+        def step(number: Value, later: list[Value]) -> list[Value]:
+            self._later = later[0]
             place = PLACE.at(k, k.gep(given["places"], number, PLACE.size))
             self._step(k.gep(given["a"], place["of_a"]), k.gep(given["b"], place["of_b"]))
-            return []
+            return [self._later]
 
-        self._clear()
-        self._steps(given["count"], [], step)
+        self._start_sums()
+        self._steps(given["count"], [given["later"]], step)
         self._each_of_c("tilestored64")
+
+    def _beside_products(self, number: int) -> None:
+        k, given = self._k, self._k.parameters
+        with k.loop(0, given["later_rows"], carry=[self._later]) as rows:
+            for line in range(_LINES_OF_ROW):
+                k.prefetch(k.gep(rows.values[0], line * CACHE_LINE), 1, level=2)
+            rows.next = [k.gep(rows.values[0], given["later_row"])]
+        self._later = rows.results[0]
 
 
 class _PairsEmitter(_BodyEmitter):

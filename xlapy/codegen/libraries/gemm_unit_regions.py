@@ -31,13 +31,13 @@ from xlapy.codegen.ir import F32, I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_direct import Unit
 from xlapy.codegen.libraries.gemm_gradient import GemmGradient
-from xlapy.codegen.libraries.gemm_magnitudes import Side, fit_planes, side_of
+from xlapy.codegen.libraries.gemm_magnitudes import Seen, SeenMagnitudes, Side, fit_planes, side_of
 from xlapy.codegen.libraries.gemm_planes import pairs_of_planes
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div, round_up
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_regions import Geometry, Region
-from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_STEPS
-from xlapy.codegen.libraries.gemm_unit import PLACE, configure_unit, emit_unit_places, release_unit
+from xlapy.codegen.libraries.gemm_types import BF16_BYTES, UNIT_ROW_BYTES, UNIT_ROWS, UNIT_STEPS
+from xlapy.codegen.libraries.gemm_unit import PLACE, SUMS_BYTES, configure_unit, emit_unit_places, release_unit
 from xlapy.codegen.libraries.gemm_windows import Spot, Windows
 from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 from xlapy_runtime.records import Record
@@ -46,6 +46,9 @@ FEATURES_OF_LINE = UNIT_ROW_BYTES // BF16_BYTES
 """Of a pixel, in a line of each plane."""
 
 _LANES = UNIT_STEPS
+
+_SUMS_ROW = SUMS_BYTES // (2 * UNIT_ROWS)
+"""Bytes, of a tile of C."""
 
 _REGION_PART = 4
 """Of the second-level cache, for a region: it stays there beside a strip of B and what else a unit reads."""
@@ -77,10 +80,12 @@ class GemmUnitRegions(GemmGradient):
     def unit_regions(self) -> None:
         """The functions that units of work call, and the units."""
         emit_unit_places(self._module, self._kind, self._prefix, self._attributes)
-        with self._function("copy_region", COPY_PARAMETERS) as k:
-            emitter = UnitRegionEmitter
-            if self._has_whole_pixels:
-                emitter = PlaneRegionEmitter if self._kind.planes > 1 else WholePixelEmitter
+        parameters, emitter = COPY_PARAMETERS, UnitRegionEmitter
+        if self._kind.planes > 1:
+            parameters, emitter = [*COPY_PARAMETERS, ("seen", PTR)], PlaneRegionEmitter
+        elif self._has_whole_pixels:
+            emitter = WholePixelEmitter
+        with self._function("copy_region", parameters) as k:
             emitter(k, self._kind, self._shape, self._prefix).emit()
         self._units_of_regions()
 
@@ -224,8 +229,11 @@ class GemmUnitRegions(GemmGradient):
             return k.mul(features, self._bytes_in_region)
         return k.mul(ceil_div(k, features, self._features_of_line), self._kind.planes * UNIT_ROW_BYTES)
 
-    def _table_of_places(self, k: KernelBuilder, problem: RecordValue, runs: _Runs) -> Scratch:
-        """For each tile along K, in the order of their products, where its lines are in a region, and in a strip."""
+    def _table_of_places(
+        self, k: KernelBuilder, problem: RecordValue, runs: _Runs, chunk: Value | None = None
+    ) -> Scratch:
+        """For each tile along K, in the order of their products, where its lines are in a region, and in a strip; or in
+        a chunk of one, which has so many tiles of each place of a line."""
         geometry, tiles = self._geometry(k, problem), runs.tiles
         table = acquire_scratch(k, k.mul(k.mul(runs.count, tiles), PLACE.size))
         pixel_bytes = self._pixel_bytes(k, problem)
@@ -237,12 +245,15 @@ class GemmUnitRegions(GemmGradient):
         ):
             first = k.mul(k.add(k.mul(plane.index, geometry.place_rows), row.index), k.mul(runs.of_line, tiles))
             pixel = self._pixel_of_place(k, problem, geometry, plane.index, row.index, column.index)
-            of_a, of_b = k.mul(pixel, pixel_bytes), k.add(first, k.mul(column.index, tiles))
+            of_a = k.mul(pixel, pixel_bytes)
             with k.loop(0, tiles) as tile:
+                number = k.add(k.add(first, k.mul(column.index, tiles)), tile.index)
+                if chunk is not None:
+                    number = k.add(k.mul(column.index, chunk), k.urem(tile.index, chunk))
                 at = k.add(first, k.add(k.mul(tile.index, runs.of_line), column.index))
                 PLACE.at(k, k.gep(table.memory, at, PLACE.size)).set(
                     of_a=k.add(of_a, k.mul(tile.index, self._kind.planes * UNIT_ROW_BYTES)),
-                    of_b=k.mul(k.add(of_b, tile.index), tile_bytes),
+                    of_b=k.mul(number, tile_bytes),
                 )
         problem.set(places=table.memory, place_count=k.mul(runs.count, tiles))
         return table
@@ -275,6 +286,7 @@ class GemmUnitRegions(GemmGradient):
             region = Region(scratch.memory, k.mul(problem["pixels"], pixel_bytes), pixel_bytes)
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
             blocks = problem["column_blocks"]
+            seen = Seen(k)
             configure_unit(k, self._prefix)
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
                 number, block = divided(k, item.index, blocks)
@@ -282,30 +294,61 @@ class GemmUnitRegions(GemmGradient):
                 unit = Unit(problem, geometry, region, region.memory, first, rows, positions)
                 is_new = k.or_(k.compare("eq", block, 0), k.compare("eq", item.index, k.parameters["begin"]))
                 with k.if_(is_new):
-                    copied = [problem["windows"], array, first, rows, problem["lines"], problem["pixels"]]
-                    k.call(f"{self._prefix}_copy_region", [*copied, region.memory])
+                    self._copy_unit(k, problem, array, first, rows, region.memory, seen)
                 self._block_in_planes(k, unit, k.mul(block, problem["block_columns"]))
             release_unit(k)
             release_scratch(k, scratch)
 
+    def _copy_unit(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        array: Value,
+        first: Value,
+        rows: Value,
+        region: Value,
+        seen: Seen,
+    ) -> None:
+        """The region under so many rows of positions; what is split adds to the magnitudes that are `seen`."""
+        copied = [problem["windows"], array, first, rows, problem["lines"], problem["pixels"], region]
+        more = [seen.place] if self._kind.planes > 1 else []
+        k.call(f"{self._prefix}_copy_region", [*copied, *more])
+
     def _block_in_planes(self, k: KernelBuilder, unit: Unit, column: Value) -> None:
         """The block of columns from `column` of the panel on: strip by strip, the tiles of all rows."""
         problem, shape = unit.problem, self._shape
-        sums_row = shape.columns * self._kind.accumulator.bytes
-        sums = k.alloca(I8, shape.rows * sums_row, align=CACHE_LINE)
-        count = problem["place_count"]
+        sums = k.alloca(I8, SUMS_BYTES, align=CACHE_LINE)
+        places = problem["places"], problem["place_count"]
         end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
         pixels = k.add(k.mul(k.sub(unit.rows, 1), problem["pixels"]), unit.positions)
         with k.loop(column, end, shape.columns) as strip, k.loop(0, pixels, shape.rows) as tile:
             b = k.gep(problem["tile_b"], k.mul(k.sdiv(strip.index, shape.columns), problem["tile_b_strip"]))
-            a = k.gep(unit.region.memory, k.mul(tile.index, unit.region.position_bytes))
-            a_row, b_step = unit.region.position_bytes, problem["tile_b_step"]
-            k.call(
-                f"{self._prefix}_places",
-                [count, problem["places"], a, a_row, b, b_step, sums, k.const(I64, sums_row)],
-            )
+            self._tile_in_planes(k, unit, tile.index, b, sums, places)
             columns = [k.add(problem["column"], strip.index), k.smin(k.sub(end, strip.index), shape.columns)]
             self._finish_rows(k, unit, tile.index, pixels, sums, columns)
+
+    def _tile_in_planes(
+        self,
+        k: KernelBuilder,
+        unit: Unit,
+        first: Value,
+        b: Value,
+        sums: Value,
+        places: tuple[Value, Value],
+        adds: Value | None = None,
+        fetched: tuple[Value, ...] | None = None,
+    ) -> None:
+        """The sums of a tile, whose first pixel of the region is number `first`, over so many places from one on: added
+        to what is there if that is said. What is fetched for later: where, bytes from row to row, and rows."""
+        if adds is None:
+            adds = k.const(I64, 0)
+        if fetched is None:
+            fetched = k.const(PTR, 0), k.const(I64, 0), k.const(I64, 0)
+        place, count = places
+        a = k.gep(unit.region.memory, k.mul(first, unit.region.position_bytes))
+        sides = [a, unit.region.position_bytes, b, unit.problem["tile_b_step"]]
+        given = [count, place, *sides, sums, k.const(I64, _SUMS_ROW), adds, *fetched]
+        k.call(f"{self._prefix}_places", given)
 
     def _finish_rows(
         self, k: KernelBuilder, unit: Unit, first: Value, pixels: Value, sums: Value, columns: list[Value]
@@ -313,15 +356,14 @@ class GemmUnitRegions(GemmGradient):
         """What a tile has of rows of positions, from pixel `first` of the unit's `pixels` on."""
         problem, shape = unit.problem, self._shape
         end, pitch = k.smin(k.add(first, shape.rows), pixels), problem["pixels"]
-        sums_row = shape.columns * self._kind.accumulator.bytes
         with k.loop(k.sdiv(first, pitch), ceil_div(k, end, pitch)) as row:
             left = k.mul(row.index, pitch)
             begin, last = k.smax(first, left), k.smin(end, k.add(left, unit.positions))
             with k.if_(k.compare("lt", begin, last)):
-                place = k.gep(sums, k.mul(k.sub(begin, first), sums_row))
+                place = k.gep(sums, k.mul(k.sub(begin, first), _SUMS_ROW))
                 position = k.add(k.mul(row.index, unit.positions), k.sub(begin, left))
                 part = [problem["batch"], k.add(unit.first, position), k.sub(last, begin), *columns]
-                k.call(f"{self._prefix}_finish", [problem.place, place, k.const(I64, sums_row), *part])
+                k.call(f"{self._prefix}_finish", [problem.place, place, k.const(I64, _SUMS_ROW), *part])
 
 
 class UnitRegionEmitter(Windows):
@@ -431,11 +473,18 @@ class WholePixelEmitter(UnitRegionEmitter):
 
 
 class PlaneRegionEmitter(WholePixelEmitter):
-    """The same in planes."""
+    """The same in planes; adds the magnitudes of elements to those at `seen`."""
+
+    def emit(self) -> None:
+        self._magnitudes = SeenMagnitudes(self._k)
+        super().emit()
+        self._magnitudes.tell(self._k.parameters["seen"])
 
     def _copy_features(self, goal: Value, source: Value, line: Value, count: Value | int) -> None:
         k, planes = self._k, self._kind.planes
         low, high = (self._features(source, line, first, _LANES, count) for first in (0, _LANES))
+        for elements in (low, high):
+            self._magnitudes.look_at(elements)
         for plane, pairs in enumerate(pairs_of_planes(k, low, high, planes)):
             k.store(k.gep(goal, k.add(k.mul(line, planes), plane), UNIT_ROW_BYTES), pairs)
 
