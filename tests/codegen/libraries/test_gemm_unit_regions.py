@@ -129,9 +129,9 @@ CONVOLUTIONS = {
         window={size=2x3x3 pad=0_0x1_1x1_1}, dim_labels=b012f_012io->b012f""",
     "columns by threads, groups of images, and what follows": """
       x = f32[9,9,9,448] parameter(0)
-      k = f32[3,3,448,136] parameter(1)
-      c = f32[9,9,9,136] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
-      ROOT r = f32[9,9,9,136] negate(c)""",
+      k = f32[3,3,448,168] parameter(1)
+      c = f32[9,9,9,168] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+      ROOT r = f32[9,9,9,168] negate(c)""",
     "gradient": """
       x = f32[3,12,13,32] parameter(0)
       k = f32[3,12,13,40] parameter(1)
@@ -261,7 +261,7 @@ class TestOnTheUnit:
         """Though there are several groups of images, and what follows is done in place."""
         name = "columns by threads, groups of images, and what follows"
         x, k = integers(name, 60)
-        k[1, 2, 3, 40], k[0, 0, 0, 130] = 1e-40, 3e38
+        k[1, 2, 3, 40], k[0, 0, 0, 160] = 1e-40, 3e38
         x[8, 8, 8, 7] = 0
         in_planes = compiled(name, num_threads)(x, k)
         choose(monkeypatch, planes=False)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from xlapy.codegen.libraries.gemm_pieces import LEAST_STEPS, MOST_PIECES
 from xlapy.codegen.libraries.gemm_plane_gradient import FEW_IMAGES, LEAST_PIECES, MOST_SUMS
 from xlapy.codegen.libraries.gemm_types import UNIT_ROWS, UNIT_STEPS
-from xlapy.codegen.libraries.gemm_unit_columns import BYTES_IN_PLANES, MOST_OF_ALL_COLUMNS
+from xlapy.codegen.libraries.gemm_unit_columns import BYTES_IN_PLANES, MOST_OF_ALL_COLUMNS, MUCH_LARGER
 from xlapy.codegen.libraries.gemm_unit_regions import FEATURES_OF_LINE
 from xlapy.hlo.matrix_products import SPACES
 
@@ -36,7 +36,8 @@ def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int], cac
     whole = m // (rows * positions) * _whole_tiles(rows * _pitch_of_positions(windows, row="row", place="step"))
     whole_depth = depth // features * lines * FEATURES_OF_LINE
     regions = _pixels_of(windows) * lines * FEATURES_OF_LINE * BYTES_IN_PLANES
-    is_own = whole_depth * _whole_tiles(n) * BYTES_IN_PLANES > min(regions, cache_bytes) and n > MOST_OF_ALL_COLUMNS
+    least = regions if regions <= cache_bytes else MUCH_LARGER * cache_bytes
+    is_own = whole_depth * _whole_tiles(n) * BYTES_IN_PLANES > least and n > MOST_OF_ALL_COLUMNS
     elements = _pixels_of(windows) * features * _TIME_OF_ELEMENT
     elements += depth * n * _TIME_OF_KERNEL["own" if is_own else "all"]
     planes = whole * _whole_tiles(n) * whole_depth * _TIME_OF_MULTIPLICATIONS["planes"] + elements
