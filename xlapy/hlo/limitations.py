@@ -189,7 +189,7 @@ Where a processor has a matrix unit (AMX) and the system lends it, dots and conv
 use it. It takes subnormal numbers, of operands and of sums, for zeros, so bf16 below 1.2e-38 does not count; those
 whose precision is `high` or `highest` are computed without it, and keep them.
 
-It also computes dots of f32, of 4 million multiplications and about 112 rows and columns or more, and convolutions of
+It also computes dots of f32, of a million multiplications and about 112 rows and columns or more, and convolutions of
 f32 whose features lie side by side and about fill what it reads at a time, unless they are to be `high` or `highest`:
 each element is the sum of three bf16, and six products of these make one, of whose magnitude the three that are left
 out are 2^-23 at most, and 2^-26 on average. Sums are made in longer pieces, so that results are nearer to the exact

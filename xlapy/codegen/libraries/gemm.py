@@ -48,7 +48,7 @@ from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_blocks import TABLES_OF_TILES
 from xlapy.codegen.libraries.gemm_copied import LEAST_COPIED_POSITIONS
 from xlapy.codegen.libraries.gemm_magnitudes import emit_magnitudes, fit_planes, side_of
-from xlapy.codegen.libraries.gemm_plane_costs import suit_plane_gradient, suit_plane_regions
+from xlapy.codegen.libraries.gemm_plane_costs import suit_plane_gradient, suit_plane_regions, suit_planes
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, SHARED_FUNCTIONS, SIZES, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, LIBRARY_TYPES, UNIT_TYPES, GemmType, unit_name
@@ -191,14 +191,6 @@ _LEAST_UNIT_STEPS = 16
 """With fewer along K the matrix unit multiplies zeros most of the time, and packing takes longer than that."""
 
 
-_LEAST_PLANES_SIDE = 112
-_LEAST_PLANES_STEPS = 64
-_LEAST_PLANES_WORK = 1 << 22
-"""Rows and columns of a square product in planes, steps along K, and multiplications in all (Sapphire Rapids, one core:
-256 by 256 takes 0.56 of the time of multiply-adds, 64 by 768 by 768 0.7, eight of 512 by 64 by 512 0.5, of 512 by 512
-by 64 0.9; 64 by 64 as long. Two cores: 256 by 256 0.55, 128 by 256 by 128 0.95)."""
-
-
 def product_function(kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
     """The library and its function that compute products of this type and these sizes."""
     library = f"gemm_{kind}"
@@ -225,7 +217,7 @@ def kind_on(
     unit = unit_name(kind, target)
     if unit is not None and UNIT_TYPES[unit].planes > 1:
         if windows is None:
-            is_suited = _suits_planes(sizes) and not is_part
+            is_suited = suit_planes(sizes) and not is_part
         else:
             is_suited = suit_plane_regions(sizes, windows, target.l2_bytes) or suit_plane_gradient(sizes, windows)
     elif windows is None:
@@ -235,16 +227,6 @@ def kind_on(
         is_suited = has_pieces and windows[_INPUT_FEATURES] >= _LEAST_UNIT_STEPS
     keeps_subnormals = is_precise and GEMM_TYPES[kind].accumulator.is_float
     return unit if unit and is_suited and not keeps_subnormals else kind
-
-
-def _suits_planes(sizes: Mapping[str, int]) -> bool:
-    """Whether a product in planes takes less time than one of multiply-adds, packing and a look at all elements
-    included. Both sides are to have elements side by side."""
-    m, n, k = (sizes[name] for name in "mnk")
-    is_close = 1 in (sizes["a_row"], sizes["a_step"]) and 1 in (sizes["b_step"], sizes["b_column"])
-    is_wide = m * n >= _LEAST_PLANES_SIDE // 2 * (m + n)
-    is_large = is_wide and k >= _LEAST_PLANES_STEPS and sizes["batches"] * m * n * k >= _LEAST_PLANES_WORK
-    return is_close and is_large and not sizes.get("accumulate", 0)
 
 
 def is_turned_round(sizes: Mapping[str, int]) -> bool:

@@ -1,4 +1,4 @@
-"""Which convolutions of f32, and which gradients of kernels, take less time in planes (`gemm_unit_regions`)."""
+"""Which products of f32, which convolutions and gradients of kernels, take less time in planes (`gemm_types`)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,31 @@ features: what is said to take less time takes 0.3 to 0.97)."""
 _TIME_OF_SUMS = {"unit": 0.15, "piece": 0.2, "result": 0.3}
 """In nanoseconds, of each element: for it to come and go in a unit, and to be added up and turned round (Sapphire
 Rapids, windows of 3 by 3 and 5 by 5, 32 to 512 features)."""
+
+
+_LEAST_SIDE = 112
+_LEAST_STEPS = 64
+_LEAST_WORK = 1 << 20
+"""Rows and columns of a square product in planes, steps along K, and multiplications of one or a batch."""
+
+_TIME_OF_PRODUCT = {"plain": 1 / 95, "planes": 1 / 180}
+_TIME_OF_SPLIT = 0.15
+"""In nanoseconds: of each multiplication of a product, and of each element that is split (Sapphire Rapids, one core:
+128 by 64 by 128, and 128 by 128, take 0.75 of the time of multiply-adds in planes, 192 by 64 by 192 0.6, 256 by 256
+0.56, 136 by 136 0.95, 64 by 768 by 768 0.7, eight of 512 by 64 by 512 0.5, of 512 by 512 by 64 0.9; 64 by 64 as long.
+Two cores: 128 by 128 as long, 192 by 64 by 192 0.5, 256 by 256 0.55)."""
+
+
+def suit_planes(sizes: Mapping[str, int]) -> bool:
+    """Whether a product takes less time in planes, all tiles whole. Both sides are to have elements side by side."""
+    m, n, depth, batches = (sizes[name] for name in ("m", "n", "k", "batches"))
+    is_close = 1 in (sizes["a_row"], sizes["a_step"]) and 1 in (sizes["b_step"], sizes["b_column"])
+    is_wide = m * n >= _LEAST_SIDE // 2 * (m + n)
+    is_large = is_wide and depth >= _LEAST_STEPS and batches * m * n * depth >= _LEAST_WORK
+    whole = _whole_tiles(m) * _whole_tiles(n) * _whole_tiles(depth)
+    planes = whole * _TIME_OF_PRODUCT["planes"] + (m + n) * depth * _TIME_OF_SPLIT
+    is_faster = planes < m * n * depth * _TIME_OF_PRODUCT["plain"]
+    return is_close and is_large and is_faster and not sizes.get("accumulate", 0)
 
 
 def suit_plane_regions(sizes: Mapping[str, int], windows: Mapping[str, int], cache_bytes: int) -> bool:
