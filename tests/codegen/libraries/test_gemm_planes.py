@@ -133,11 +133,11 @@ class TestOnTheUnit:
         np.testing.assert_array_equal(bits(product("amx_f32", smaller, b)), bits(product("f32", smaller, b)))
 
     @pytest.mark.parametrize("num_threads", [2, 3, 8])
-    @pytest.mark.parametrize("m", [100, 300, 700])
-    def test_bits_do_not_depend_on_threads(self, num_threads: int, m: int) -> None:
+    @pytest.mark.parametrize(("m", "k"), [(100, 900), (300, 900), (700, 900), (300, 1700)])
+    def test_bits_do_not_depend_on_threads(self, num_threads: int, m: int, k: int) -> None:
         """What the shorter side has is what all parts have."""
         random = np.random.default_rng(3)
-        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, 900), (900, 400)))
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, 400)))
         one = product("amx_f32", a, b)
         np.testing.assert_array_equal(bits(product("amx_f32", a, b, num_threads)), bits(one))
         (a if m < 400 else b)[-1, -1] = np.inf
@@ -162,7 +162,9 @@ class TestOnTheUnit:
             along = (rows,) if m > n else (slice(None), rows)
             np.testing.assert_array_equal(bits(mixed[along]), bits(expected[along]))
 
-    @pytest.mark.parametrize(("m", "n", "k"), [(33, 31, 1), (1, 70, 40), (129, 257, 513), (300, 64, 1500), (64, 1, 96)])
+    @pytest.mark.parametrize(
+        ("m", "n", "k"), [(33, 31, 1), (1, 70, 40), (129, 257, 513), (300, 64, 1500), (190, 260, 2100), (64, 1, 96)]
+    )
     @pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
     def test_any_sizes_and_layouts(self, m: int, n: int, k: int, orders: str) -> None:
         random = np.random.default_rng(m)
@@ -214,7 +216,9 @@ class TestOnTheUnit:
 
     @pytest.mark.parametrize("order", ["C", "F"])
     @pytest.mark.parametrize("special", [None, 1e-40])
-    @pytest.mark.parametrize("sizes", [(1, 300, 520, 700), (1, 520, 300, 700), (3, 70, 130, 90), (2, 1100, 600, 100)])
+    @pytest.mark.parametrize(
+        "sizes", [(1, 300, 520, 700), (1, 520, 300, 700), (1, 200, 260, 2000), (3, 70, 130, 90), (2, 1100, 600, 100)]
+    )
     def test_the_epilogue_sees_every_finished_block_once(
         self, sizes: tuple[int, int, int, int], special: float | None, order: str
     ) -> None:

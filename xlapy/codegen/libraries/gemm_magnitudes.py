@@ -42,6 +42,9 @@ _TASK_ELEMENTS = 1 << 15
 _NOTHING = (-1, 0)
 """The least magnitude and the largest one where there is none."""
 
+SEEN_BYTES = len(_NOTHING) * I32.bytes
+"""Of what a thread has seen."""
+
 _SIDES = Record(
     **{
         f"{side}_{name}": PTR if name == "place" else I64

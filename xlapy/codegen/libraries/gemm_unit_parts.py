@@ -17,7 +17,10 @@ that is in one panel cannot, all of C is.
 Of small products, one more thing is cut: the longer side into shares, for each of which a thread packs both sides by
 itself. To fetch what another core has just packed takes longer.
 
-Parts and chunks depend on sizes alone, and an element is the same for any number of threads.
+If the shared side is longer along K than the second-level cache has room for, and C is small beside that, K is cut into
+stretches first: of each, the shared side is packed, then parts are computed, whose sums all stay until the last one.
+
+Parts, chunks and stretches depend on sizes alone, and an element is the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from collections.abc import Callable
 
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_magnitudes import Seen, are_sums_of_planes, expect_magnitudes
+from xlapy.codegen.libraries.gemm_magnitudes import SEEN_BYTES, Seen, are_sums_of_planes, expect_magnitudes
 from xlapy.codegen.libraries.gemm_plane_gradient import GemmPlaneGradient
 from xlapy.codegen.libraries.gemm_problem import (
     PACKED_CHUNK,
@@ -65,6 +68,10 @@ _MOST_SHARED_BYTES = 1 << 25
 _MOST_STEPS = 1 << 14
 """Of a panel of the shared side, and along K: of more, panels would be low."""
 
+_STRETCH_PART, _SUMS_PART = 3, 2
+"""Of the second-level cache: for a stretch of the shared side, and for all sums (one core: 200 by 2304 by 256 takes
+0.67 of the time so, 128 by 3072 by 768 0.83)."""
+
 _SHARES = 2
 _MOST_WORK_TO_SHARE = 1 << 25
 """Into how many shares small products are cut that pack both sides for themselves, and multiplications of these
@@ -87,6 +94,10 @@ _PLAN = Record(
     own_end=I64,
     width=I64,  # strips of a part
     chunk=I64,  # elements along K
+    stretch=I64,  # where the stretch of K begins
+    depth=I64,  # its length
+    sums=PTR,  # of all parts, and what has been seen of each, from stretch to stretch
+    seen=PTR,
     least=I64,  # magnitudes of the shared panel
     most=I64,
 )
@@ -276,13 +287,20 @@ class GemmUnitParts(GemmPlaneGradient):
         depth, shared = problem["k"], _OTHER[own]
         own_first, own_end = strips_of_own
         count, strips = problem[_NAMES[shared][0]], k.sub(own_end, own_first)
-        strip = k.mul(ceil_div(k, depth, self._steps_of_block), self._block_bytes)
+        tiles = _CHUNK if self._kind.planes == 1 else _CHUNK_OF_PLANES
+        chunk = even_part(k, depth, tiles * self._steps_of_block, self._steps_of_block)
+        stretch = self._steps_of_stretch(k, depth, count, strips, chunk)
+        strip = k.mul(ceil_div(k, stretch, self._steps_of_block), self._block_bytes)
         most = k.mul(k.smax(k.udiv(k.const(I64, _MOST_SHARED_BYTES), strip), 1), _SIDE)
         panel = even_part(k, count, most, _SIDE)
         width = self._strips_of_part(k, strips)
-        tiles = _CHUNK if self._kind.planes == 1 else _CHUNK_OF_PLANES
-        plan = _PLAN.new(k)
-        scratch = acquire_scratch(k, k.mul(ceil_div(k, k.smin(panel, count), _SIDE), strip))
+        plan, parts = _PLAN.new(k), ceil_div(k, strips, width)
+        of_panel = k.mul(ceil_div(k, k.smin(panel, count), _SIDE), strip)
+        of_sums = k.mul(k.mul(k.mul(parts, width), ceil_div(k, count, _SIDE)), SUMS_BYTES)
+        is_cut = k.compare("lt", stretch, depth)
+        of_seen = k.mul(parts, SEEN_BYTES)
+        scratch = acquire_scratch(k, k.add(of_panel, k.select(is_cut, k.add(of_sums, of_seen), 0)))
+        sums = k.gep(scratch.memory, of_panel)
         plan.set(
             problem=problem.place,
             packed=scratch.memory,
@@ -290,24 +308,39 @@ class GemmUnitParts(GemmPlaneGradient):
             own_first=own_first,
             own_end=own_end,
             width=width,
-            chunk=even_part(k, depth, tiles * self._steps_of_block, self._steps_of_block),
+            chunk=chunk,
+            sums=k.select(is_cut, sums, k.const(PTR, 0)),
+            seen=k.gep(sums, of_sums),
         )
         with k.loop(0, count, panel) as first:
             plan.set(first=first.index, count=k.smin(panel, k.sub(count, first.index)))
             expect_magnitudes(plan)
-            units, elements = self._units_of_shared(k, plan, problem, shared)
-            grain = ceil_div(k, k.const(I64, PACKED_CHUNK), elements)
-            k.call(parallel, [k.function_pointer(f"{self._prefix}_pack_shared_{shared}"), plan.place, units, grain])
-            if instead is not None and self._kind.planes > 1:
-                is_all = k.compare("ge", plan["count"], count)
-                with k.if_(k.and_(is_all, k.not_(are_sums_of_planes(k, plan)))):
-                    release_scratch(k, scratch)
-                    instead(k)
-            parts = ceil_div(k, strips, width)
-            work = k.mul(k.mul(k.mul(width, _SIDE), plan["count"]), k.add(depth, problem["epilogue_work"]))
-            part = k.function_pointer(f"{self._prefix}_parts_of_{own}")
-            k.call(parallel, [part, plan.place, parts, self._grain(k, parts, work)])
+            with k.loop(0, depth, stretch) as start:
+                plan.set(stretch=start.index, depth=k.smin(stretch, k.sub(depth, start.index)))
+                units, elements = self._units_of_shared(k, plan, problem, shared)
+                grain = ceil_div(k, k.const(I64, PACKED_CHUNK), elements)
+                k.call(parallel, [k.function_pointer(f"{self._prefix}_pack_shared_{shared}"), plan.place, units, grain])
+                if instead is not None and self._kind.planes > 1:
+                    is_all = k.compare("ge", plan["count"], count)
+                    is_all = k.and_(is_all, k.compare("ge", k.add(start.index, stretch), depth))
+                    with k.if_(k.and_(is_all, k.not_(are_sums_of_planes(k, plan)))):
+                        release_scratch(k, scratch)
+                        instead(k)
+                work = k.mul(k.mul(k.mul(width, _SIDE), plan["count"]), k.add(plan["depth"], problem["epilogue_work"]))
+                part = k.function_pointer(f"{self._prefix}_parts_of_{own}")
+                k.call(parallel, [part, plan.place, parts, self._grain(k, parts, work)])
         release_scratch(k, scratch)
+
+    def _steps_of_stretch(self, k: KernelBuilder, depth: Value, count: Value, strips: Value, chunk: Value) -> Value:
+        """All, or some chunks of K, if of those of the shared side the cache has room for no more, but for all sums."""
+        row = self._block_bytes // self._steps_of_block  # bytes of a strip, for a step
+        of_shared = k.mul(ceil_div(k, count, _SIDE), row)
+        sums = k.mul(k.mul(strips, ceil_div(k, count, _SIDE)), SUMS_BYTES)
+        near = k.const(I64, self._target.l2_bytes // _STRETCH_PART)
+        fits = k.compare("le", sums, self._target.l2_bytes // _SUMS_PART)
+        is_long = k.compare("gt", k.mul(depth, of_shared), self._target.l2_bytes)
+        most = k.mul(k.smax(k.udiv(near, k.mul(of_shared, chunk)), 1), chunk)
+        return k.select(k.and_(fits, is_long), most, depth)
 
     def _strips_of_part(self, k: KernelBuilder, strips: Value) -> Value:
         few = k.smin(ceil_div(k, strips, _FEW_PARTS), _FEW_STRIPS)
@@ -320,7 +353,7 @@ class GemmUnitParts(GemmPlaneGradient):
         self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, side: str
     ) -> tuple[Value, Value]:
         """How many units of the shared panel there are to pack, and elements of each."""
-        strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], self._steps_of_block)
+        strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, plan["depth"], self._steps_of_block)
         is_across = self._is_across(k, problem, side)
         others = k.select(is_across, strips, tiles)
         return k.select(is_across, tiles, strips), k.mul(others, _SIDE * self._steps_of_block)
@@ -336,11 +369,10 @@ class GemmUnitParts(GemmPlaneGradient):
             plan = _PLAN.at(k, k.parameters["problem"])
             problem = PROBLEM.at(k, plan["problem"])
             begin, end = k.parameters["begin"], k.parameters["end"]
-            strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, problem["k"], self._steps_of_block)
+            strips, tiles = ceil_div(k, plan["count"], _SIDE), ceil_div(k, plan["depth"], self._steps_of_block)
             seen = Seen(k)
-            pack = functools.partial(
-                self._pack, k, problem, side, plan["packed"], plan["strip"], plan["first"], k.const(I64, 0), seen=seen
-            )
+            goal = plan["packed"], plan["strip"]
+            pack = functools.partial(self._pack, k, problem, side, *goal, plan["first"], plan["stretch"], seen=seen)
             zero = k.const(I64, 0)
             k.if_else(
                 self._is_across(k, problem, side),
@@ -394,9 +426,10 @@ class GemmUnitParts(GemmPlaneGradient):
             width, chunk = plan["width"], plan["chunk"]
             shared_strips = ceil_div(k, plan["count"], _SIDE)
             strip = k.mul(k.udiv(chunk, self._steps_of_block), self._block_bytes)
-            of_packed = k.mul(width, strip)
-            is_cut = k.compare("lt", chunk, problem["k"])
-            of_sums = k.select(is_cut, k.mul(k.mul(width, shared_strips), SUMS_BYTES), 0)
+            of_packed, sums_of_part = k.mul(width, strip), k.mul(k.mul(width, shared_strips), SUMS_BYTES)
+            is_stretched = k.compare("ne", plan["sums"], k.const(PTR, 0))
+            is_cut = k.and_(k.compare("lt", chunk, problem["k"]), k.not_(is_stretched))
+            of_sums = k.select(is_cut, sums_of_part, 0)
             of_block = k.mul(k.mul(width, _SIDE), self._block_row_bytes(k, k.const(I64, _SIDE)))
             scratch = acquire_scratch(k, k.add(k.add(of_packed, of_sums), of_block))
             sums = k.gep(scratch.memory, of_packed)
@@ -405,10 +438,18 @@ class GemmUnitParts(GemmPlaneGradient):
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
                 first = k.add(plan["own_first"], k.mul(item.index, width))
                 strips = k.smin(width, k.sub(plan["own_end"], first))
-                part = _Part(first, strips, scratch.memory, strip, sums, k.gep(sums, of_sums))
-                seen.forget()
-                with k.loop(0, problem["k"], chunk) as step:
+                lasting = k.gep(plan["sums"], k.mul(item.index, sums_of_part))
+                block = k.gep(sums, of_sums)
+                part = _Part(first, strips, scratch.memory, strip, k.select(is_stretched, lasting, sums), block)
+                noted = k.gep(plan["seen"], k.mul(item.index, SEEN_BYTES))
+                k.if_else(
+                    k.compare("eq", plan["stretch"], 0), seen.forget, lambda: k.memcpy(seen.place, noted, SEEN_BYTES)
+                )
+                end = k.add(plan["stretch"], plan["depth"])
+                with k.loop(plan["stretch"], end, chunk) as step:
                     self._chunk_of_part(k, plan, problem, own, part, step.index, seen)
+                with k.if_(is_stretched):
+                    k.memcpy(noted, seen.place, SEEN_BYTES)
             release_unit(k)
             release_scratch(k, scratch)
 
@@ -439,7 +480,8 @@ class GemmUnitParts(GemmPlaneGradient):
         self, k: KernelBuilder, plan: RecordValue, problem: RecordValue, own: str, part: _Part, chunk: _Chunk
     ) -> None:
         """Of each strip of the shared side with each of the part."""
-        place = k.gep(plan["packed"], k.udiv(chunk.step, self._steps_of_block), self._block_bytes)
+        from_stretch = k.sub(chunk.step, plan["stretch"])
+        place = k.gep(plan["packed"], k.udiv(from_stretch, self._steps_of_block), self._block_bytes)
         adds = k.zext(k.compare("gt", chunk.step, 0), I64)
         with k.loop(0, ceil_div(k, plan["count"], _SIDE)) as shared:
             operand = k.gep(place, k.mul(shared.index, plan["strip"]))
