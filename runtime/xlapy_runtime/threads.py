@@ -51,9 +51,11 @@ _CGROUP_ROOT = "/sys/fs/cgroup"
 class PoolState(ctypes.Structure):
     """The memory that callers and workers share. Fields that different threads write lie on lines of their own.
 
-    word: the job, in one piece: number (16 bits), seats left for workers (8), claims (20), claims taken (20).
+    word: the job, in one piece: number (16 bits), seats left for workers (8), claims less those that workers have taken
+    (20), claims that the caller has taken (20).
     completed: claims of the job that are done.
-    kernel ... chunks_per_claim: the job at large; written before the word, read by whoever has a claim.
+    kernel ... callers: the job at large; written before the word, read by whoever has a claim. The first claims, so
+    many, are the caller's as long as there are others.
     skip: not 0 once the rest of the job need not be done, because the caller was interrupted.
     looked: the clock when the main thread last looked for signals.
     busy: 1 while a caller owns the pool; floats: how that computes with them, and so all who work for it.
@@ -79,6 +81,8 @@ class PoolState(ctypes.Structure):
         ("grain", ctypes.c_int64),
         ("chunks", ctypes.c_int64),
         ("chunks_per_claim", ctypes.c_int64),
+        ("claims", ctypes.c_int64),
+        ("callers", ctypes.c_int64),
         ("skip", ctypes.c_int64),
         ("looked", ctypes.c_int64),
         ("busy", ctypes.c_int32),

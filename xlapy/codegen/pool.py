@@ -2,11 +2,22 @@
 
     parallel(kernel, args, count, grain)     calls kernel(args, begin, end) for each chunk of [0, count)
 
+Chunks have `grain` items; if that is negative, its magnitude, and threads stay close to each other.
+
 The whole job is published in one atomic word (`PoolState.word`), and a thread takes a claim, one or more consecutive
 chunks, by exchanging the word for one with one claim more taken. What a claim stands for is read after it was won, and
 a job cannot end before all its claims are done; so an exchange that succeeds against a word that has come round again
-still takes a claim of the job at hand. A worker pays for its first claim of a job with a seat: that is the cap on
-threads, and the job's number in the word tells a worker whether it has paid.
+still takes a claim of the job at hand.
+
+If there are few claims, the caller takes them from the first part of the range on, as much of it as one thread's share,
+workers from the rest; who is through with a part goes on at the end of the other one. So a core finds in its near
+caches what it left there of the same part of an array in the job before (two cores: to add two arrays of 128 thousand
+numbers again and again takes 0.6 of the time, attention in a cache 0.75). Many claims are taken one after the other, as
+threads had better read what is from afar close to each other (add in memory: 0.95 of the time; f64, 128 by 3072 by 768:
+0.85).
+
+A worker pays for its first claim of a job with a seat: that is the cap on threads, and the job's number in the word
+tells a worker whether it has paid.
 
 A caller that is Python's main thread looks for signals between claims. If a handler raises, the claims that are left
 are taken and not worked on.
@@ -38,6 +49,9 @@ _SEATS_SHIFT = 2 * _CLAIM_BITS
 _NUMBER_SHIFT = _SEATS_SHIFT + 8
 _NO_JOB = -1
 """A job number that no word holds."""
+
+_MOST_CLAIMS_IN_PARTS = 16
+"""Of a job whose data near caches may still hold."""
 
 LOOK_HUNDREDTHS = 10
 """Of a second between two looks at Python's signals in the middle of kernels and behind them."""
@@ -206,18 +220,20 @@ class _PoolEmitter:
         """Takes claims until there are none, or none without a seat. `seat` is the job whose seat the thread has."""
         with KernelBuilder(self._module, "pool_take_claims", [("seat", I64)], None, "internal") as k:
             word = _field(k, "word")
+            is_caller = k.compare("ne", k.parameters["seat"], _NO_JOB)
 
             def attempt(values: list[Value]) -> list[Value]:
                 seat, expected = values
                 number = k.lshr(expected, _NUMBER_SHIFT)
                 price = k.select(k.compare("eq", number, seat), k.const(I64, 0), 1 << _SEATS_SHIFT)
-                seen, won = k.compare_exchange(word, expected, k.sub(k.add(expected, 1), price))
+                rest = k.add(expected, k.select(is_caller, k.const(I64, 1), -(1 << _CLAIM_BITS)))
+                seen, won = k.compare_exchange(word, expected, k.sub(rest, price))
 
                 def work() -> list[Value]:
                     with k.if_(k.compare("eq", k.atomic_load(_field(k, "skip"), I64), 0)):
                         use_settings(k, self._target, k.load(_field(k, "floats"), I32))
-                        self._run_claim(k, k.and_(expected, _MAX_CLAIMS))
-                        with k.if_(k.compare("ne", k.parameters["seat"], _NO_JOB)):
+                        self._run_claim(k, self._claim_of(k, expected, is_caller))
+                        with k.if_(is_caller):
                             self._stop_if_interrupted(k)
                     k.atomic_update("add", _field(k, "completed"), k.const(I64, 1), "release")
                     return [number, k.atomic_load(word, I64)]
@@ -229,6 +245,17 @@ class _PoolEmitter:
                 attempt,
                 [k.parameters["seat"], k.atomic_load(word, I64)],
             )
+
+    def _claim_of(self, k: KernelBuilder, word: Value, is_caller: Value) -> Value:
+        """Which claim a thread has taken from this word: the next one of its own part of the job or, when that is
+        through, the last one that is left of the other part. Of a job that is not in parts, the next one."""
+        claims, own = (k.load(_field(k, name), I64) for name in ("claims", "callers"))
+        first, last = _first(k, word), k.sub(claims, _end(k, word))  # how many the caller has taken, and workers
+        of_caller = k.select(k.compare("lt", first, own), first, k.sub(k.add(claims, own), k.add(first, 1)))
+        is_own = k.compare("lt", last, k.sub(claims, own))
+        of_worker = k.select(is_own, k.add(own, last), k.sub(claims, k.add(last, 1)))
+        is_in_parts = k.compare("gt", own, 0)
+        return k.select(is_in_parts, k.select(is_caller, of_caller, of_worker), k.add(first, last))
 
     def _stop_if_interrupted(self, k: KernelBuilder) -> None:
         """Ends the caller's job early if a signal handler raised."""
@@ -284,7 +311,8 @@ class _PoolEmitter:
     def run_alone(self) -> None:
         """All chunks in order, in this thread, unless a signal handler raises."""
         with KernelBuilder(self._module, _RUN_ALONE, _JOB, None) as k:
-            kernel, args, count, grain = k.parameters.values()
+            kernel, args, count, _ = k.parameters.values()
+            grain = self._grain(k)
 
             def chunk(values: list[Value]) -> list[Value]:
                 begin = values[0]
@@ -301,7 +329,8 @@ class _PoolEmitter:
     def run_shared(self) -> None:
         """A job for at most `workers` workers and the caller."""
         with KernelBuilder(self._module, _RUN_SHARED, [*_JOB, ("workers", I64)], None) as k:
-            kernel, args, count, grain, workers = k.parameters.values()
+            kernel, args, count, _, workers = k.parameters.values()
+            grain = self._grain(k)
             chunks = _chunks(k, count, grain)
             with k.if_(k.compare("le", chunks, 1)):
                 k.call(_RUN_ALONE, [kernel, args, count, grain])
@@ -314,6 +343,10 @@ class _PoolEmitter:
             claims = self._publish(k, kernel, args, count, grain, chunks, workers)
             self._wait_for(k, claims)
             k.atomic_store(_field(k, "busy"), k.const(I32, 0))
+
+    def _grain(self, k: KernelBuilder) -> Value:
+        grain = k.parameters["grain"]
+        return k.smax(grain, k.sub(0, grain))
 
     def _ask_for_workers(self, k: KernelBuilder, workers: Value) -> None:
         wanted = k.sext(k.atomic_load(_field(k, "wanted"), I32), I64)
@@ -333,6 +366,8 @@ class _PoolEmitter:
             "grain": grain,
             "chunks": chunks,
             "chunks_per_claim": per_claim,
+            "claims": claims,
+            "callers": k.select(self._is_in_parts(k, claims), k.udiv(claims, k.add(workers, 1)), 0),
             "completed": k.const(I64, 0),
             "skip": k.zext(_is_interrupted(k), I64),
             "floats": settings_of_thread(k, self._target),
@@ -350,6 +385,9 @@ class _PoolEmitter:
             k.call("pool_wake", [k.trunc(k.smin(workers, k.sub(claims, 1)), I32)])
         k.call("pool_take_claims", [k.lshr(job, _NUMBER_SHIFT)])
         return claims
+
+    def _is_in_parts(self, k: KernelBuilder, claims: Value) -> Value:
+        return k.and_(k.compare("le", claims, _MOST_CLAIMS_IN_PARTS), k.compare("gt", k.parameters["grain"], 0))
 
     def _wait_for(self, k: KernelBuilder, claims: Value) -> None:
         """Until all claims are complete: a short while attentively, then leaving the core to whoever has the rest.
@@ -395,11 +433,19 @@ def _is_interrupted(k: KernelBuilder) -> Value:
 
 def _claimable(k: KernelBuilder, word: Value, seat: Value) -> Value:
     """Whether the word has a claim left that a thread may take whose seat is in job `seat`."""
-    taken = k.and_(word, _MAX_CLAIMS)
-    claims = k.and_(k.lshr(word, _CLAIM_BITS), _MAX_CLAIMS)
     has_seat = k.compare("eq", k.lshr(word, _NUMBER_SHIFT), seat)
     seats_left = k.compare("ne", k.and_(k.lshr(word, _SEATS_SHIFT), 255), 0)
-    return k.and_(k.compare("lt", taken, claims), k.or_(has_seat, seats_left))
+    return k.and_(k.compare("lt", _first(k, word), _end(k, word)), k.or_(has_seat, seats_left))
+
+
+def _first(k: KernelBuilder, word: Value) -> Value:
+    """The first claim that is left."""
+    return k.and_(word, _MAX_CLAIMS)
+
+
+def _end(k: KernelBuilder, word: Value) -> Value:
+    """One more than the last claim that is left."""
+    return k.and_(k.lshr(word, _CLAIM_BITS), _MAX_CLAIMS)
 
 
 def _chunks(k: KernelBuilder, count: Value, grain: Value) -> Value:

@@ -657,12 +657,13 @@ class GemmBlocks(GemmCuts):
         return batch, row, k.add(first, k.sub(rest, k.mul(row, width)))
 
     def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
-        """All blocks; a thread takes so many that they are worth it."""
+        """All blocks; a thread takes so many that they are worth it. Those next to each other read the same rows of A,
+        or lines of B beside each other, and should do so at the same time."""
         rows = k.smax(k.smin(problem["block_rows"], problem["rows"]), LEAST_ROWS)
         columns = k.smin(problem["block_columns"], problem["columns"])
         work = k.mul(k.mul(rows, columns), work_per_element(k, problem, problem["depth"]))
         blocks = k.function_pointer(f"{self._prefix}_blocks")
-        k.call(parallel, [blocks, problem.place, count, self._grain(k, count, work)])
+        k.call(parallel, [blocks, problem.place, count, k.sub(0, self._grain(k, count, work))])
 
 
 def _tile_index(shape: TileShape, tile: Tile, *, is_edge: bool) -> int:
