@@ -47,6 +47,10 @@ BYTES_IN_PLANES = 3 * BF16_BYTES
 _SHARES, _MOST_STRIPS = 4, 4
 """So many shares there are at least, and strips of a share at most."""
 
+_LEAST_COPIES = 4
+"""Into which copying is shared out: what another core has copied comes slowly (two cores, 28 by 28 of 128 features:
+0.89 of the time so)."""
+
 _CHUNK_PART = 12
 """Of the second-level cache, for a chunk."""
 
@@ -177,7 +181,8 @@ class GemmUnitColumns(GemmUnitRegions):
         is_single = k.compare("eq", problem["batches"], 1)
         with k.loop(0, problem["batches"]) as batch:
             problem["batch"] = batch.index
-            self._share_out(k, "copies_of_regions", plan, units, k.const(I64, 1))
+            copies = k.mul(units, self._copies_of_unit(k, problem))
+            self._share_out(k, "copies_of_regions", plan, copies, k.const(I64, 1))
             with k.if_(k.and_(is_single, k.not_(are_sums_of_planes(k, plan)))):
                 release_scratch(k, regions)
                 release_scratch(k, places)
@@ -197,17 +202,29 @@ class GemmUnitColumns(GemmUnitRegions):
         function = k.function_pointer(f"{self._prefix}_{name}")
         k.call(k.parameters["parallel"], [function, plan.place, count, grain])
 
+    def _copies_of_unit(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Into how many parts to copy a region is shared out: into some if there are few regions."""
+        return k.smin(ceil_div(k, k.const(I64, _LEAST_COPIES), self._units_of_matrix(k, problem)), problem["unit_rows"])
+
     def _copies_of_regions(self) -> None:
-        """A range of units: copies their regions, and tells of their magnitudes."""
+        """A range of parts of units, some rows of positions each: copies the lines under them, and tells of their
+        magnitudes. Lines under two parts are copied twice."""
         with self._function("copies_of_regions", RANGE, is_glue=True) as k:
             plan = _PLAN.at(k, k.parameters["problem"])
             problem = PROBLEM.at(k, plan["problem"])
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
+            parts = self._copies_of_unit(k, problem)
+            most = ceil_div(k, problem["unit_rows"], parts)
+            line_bytes = k.mul(problem["pixels"], self._pixel_bytes(k, problem))
             seen = Seen(k)
-            with k.loop(k.parameters["begin"], k.parameters["end"]) as unit:
-                first, rows, _ = self._positions_of_unit(k, problem, unit.index)
-                region = k.gep(plan["regions"], k.mul(unit.index, plan["region"]))
-                self._copy_unit(k, problem, array, first, rows, region, seen)
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+                unit, part = divided(k, item.index, parts)
+                first, rows, positions = self._positions_of_unit(k, problem, unit)
+                row = k.mul(part, most)
+                count = k.smin(most, k.sub(rows, row))
+                region = k.gep(k.gep(plan["regions"], k.mul(unit, plan["region"])), k.mul(row, line_bytes))
+                with k.if_(k.compare("gt", count, 0)):
+                    self._copy_unit(k, problem, array, k.add(first, k.mul(row, positions)), count, region, seen)
             seen.tell(plan)
 
     # Shares
