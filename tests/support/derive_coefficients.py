@@ -217,6 +217,32 @@ def significand_pieces(bits: int, behind: int) -> tuple[list[float], list[float]
     return inverses, logarithms
 
 
+def tanh_pieces(limit: Real, bits: int, degree: int) -> list[list[float]]:
+    """tanh(x) up to `limit` by polynomials of how far x is from where its piece begins: the constants of all pieces,
+    then the other coefficients. A piece has the numbers of which x + 1 has the same exponent and the same `bits` behind
+    the leading one of its significand; the lowest four of all these bits number it. From 9 on, where a
+    piece begins, tanh is 1 but for less than a rounding."""
+    columns = {number: [1.0] + [0.0] * degree for number in range(16)}
+    low, size = mp.mpf(1), 2**bits
+    while low - 1 < limit:
+        exponent = int(mp.floor(mp.log(low, 2) + mp.mpf(10) ** -9))
+        width, left = mp.mpf(2) ** (exponent - bits), low - 1
+        rise = near_zero(functools.partial(_rise_of_tanh, left))
+        weight = near_zero(functools.partial(_share_of_tanh, left))
+        number = (127 + exponent) * size + int(low / width) - size
+        columns[number % 16] = [float(mp.tanh(left)), *minimax(rise, weight, mp.mpf(0), width, degree - 1)]
+        low += width
+    return [[column[power] for column in columns.values()] for power in range(degree + 1)]
+
+
+def _rise_of_tanh(left: Real, t: Real) -> Real:
+    return (mp.tanh(left + t) - mp.tanh(left)) / t
+
+
+def _share_of_tanh(left: Real, t: Real) -> Real:
+    return t / mp.tanh(left + t)
+
+
 def distance_of_rounded(number: Real, bits: int) -> Real:
     """How far a number is from the nearest one of so many bits, relative to itself."""
     return abs(split(number, bits)[1] / number)
@@ -527,11 +553,11 @@ def words_of_two_over_pi(count: int) -> list[int]:
 
 
 def write_tuple(name: str, numbers: list[Any], indent: str = "") -> None:
-    end = "," if indent else ""
+    begin, end = f"{indent}{name} " if name else indent, "," if indent else ""
     if len(numbers) == 1:
-        print(f"{indent}{name} ({numbers[0]!r},){end}")
+        print(f"{begin}({numbers[0]!r},){end}")
         return
-    print(f"{indent}{name} (")
+    print(f"{begin}(")
     for number in numbers:
         print(f"{indent}    {number!r},")
     print(f"{indent}){end}")
@@ -600,6 +626,11 @@ def write_constants() -> None:
     parts = rational(root(lambda x: mp.tanh(x) / x), mp.mpf(0), mp.mpf("12.25"), 2, 2)
     for name, part in zip(("BRIEF_TANH_ABOVE", "BRIEF_TANH_BELOW"), parts, strict=True):
         write_tuple(f"{name} =", part)
+    print("# tanh(x) for x up to 9, in pieces of x + 1 with four to a power of two, as their first bits number them")
+    print("TANH_PIECES = (")
+    for numbers in tanh_pieces(mp.mpf(9), 2, 6):
+        write_tuple("", numbers, "    ")
+    print(")")
     print("# (1 / sqrt(1 - e) - 1) / e for |e| < 2^-13, which are the first terms of its series")
     series = [float(mp.binomial(mp.mpf(-1) / 2, n) * (-1) ** n) for n in range(1, 5)]
     write_each("INVERSE_ROOT", {"f32": series[:1], "f64": series})

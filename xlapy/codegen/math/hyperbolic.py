@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.coefficients import LN2, LN2_ROUNDED, LOG, SINH, TANH
+from xlapy.codegen.math.coefficients import LN2, LN2_ROUNDED, LOG, SINH, TANH, TANH_PIECES
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
     at_least,
     at_most,
     clamp,
+    format_of,
     horner,
     nearest_power,
     quick_two_sum,
@@ -29,6 +30,8 @@ from xlapy.codegen.math.quotient import inner_quotient
 _MIDDLE_OF_TANH = 0.173
 # Beyond these tanh is 1 to the last bit.
 _TANH_LIMIT = {"f32": 10.0, "f64": 20.0}
+# Of |x| + 1 behind the leading one, which with its exponent number a piece of tanh.
+_PIECE_BITS = 2
 # Beyond these sinh and cosh are infinities.
 _SINH_LIMIT = {"f32": 90.0, "f64": 711.0}
 # From here on x^2 + 1 is x^2, and squares would soon overflow.
@@ -48,6 +51,8 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     1 - t less than the divisor, and taken from that as it was rounded, of which 1 is subtracted exactly: so the
     quotient hardly has its rounding error. For n = 1 that is so only if r is not below 0, and n is rounded such that
     it is not. Of all f32 the largest error is 1.86 ulp; 2.3 with b (1 + t) + 1 for the divisor."""
+    if k.module.has_permute and x.type.kind == "f32":
+        return _tanh_by_pieces(k, x)
     limit = _TANH_LIMIT[x.type.kind]
     magnitude = k.fabs(x)
     reached = at_most(k, magnitude, limit)
@@ -60,6 +65,20 @@ def tanh(k: KernelBuilder, x: Value) -> Value:
     t = k.muladd(r, k.mul(square, horner(k, square, TANH)), r)
     divisor = k.muladd(k.sub(half_power, 0.5), t, k.add(half_power, 0.5))
     return with_sign_of(k, inner_quotient(k, k.add(k.sub(divisor, 1.0), t), divisor), x)
+
+
+def _tanh_by_pieces(k: KernelBuilder, x: Value) -> Value:
+    """A polynomial of what |x| is above the number where its piece begins, which the first bits of |x| + 1 tell.
+    Nothing is divided; of all f32 the largest error is 1.2 ulp."""
+    magnitude = at_most(k, k.fabs(x), _TANH_LIMIT["f32"])
+    bits = k.to_integer_bits(k.add(magnitude, 1.0))
+    piece_start = format_of(x.type).mantissa - _PIECE_BITS
+    begin = k.sub(k.bitcast(k.and_(bits, -1 << piece_start), x.type), 1.0)
+    above, piece = k.sub(magnitude, begin), k.lshr(bits, piece_start)
+    result, *others = (k.lookup(x.type, numbers, piece) for numbers in reversed(TANH_PIECES))
+    for coefficient in others:
+        result = k.muladd(result, above, coefficient)
+    return with_sign_of(k, result, x)
 
 
 def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
