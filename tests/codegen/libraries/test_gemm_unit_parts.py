@@ -22,6 +22,7 @@ SIZES = [
     (130, 250, 100),
     (250, 193, 70),  # the left side is the longer one
     (200, 300, 2200),  # more than one chunk along K
+    (700, 330, 1500),  # no small one
     (520, 200, 40),
     (70, 33, 64),
     (31, 97, 5),

@@ -82,7 +82,15 @@ _COLUMNS_TO_PACK_FOR, _FEW_STEPS = 192, 64
 """Of a product that is not split: how many times as long a side may be as the other one, and for how many columns A is
 packed, unless there are few steps. (Sapphire Rapids, bf16: 256 by 256 by 256 takes 0.78 of the time, eight of 512 by 64
 by 512 0.6; but 256 by 256 by 64 1.12, 128 by 512 by 128 1.3, and 64 by 1000 by 2048 1.13. Larger ones are packed by
-steps of more columns at once, panel by panel.)"""
+steps of more columns at once, panel by panel, unless they are wide.)"""
+
+_WIDE, _STEPS_PER_ROW = 192, 8
+_LEAST_SQUARE, _MOST_SQUARE = 1 << 29, (1 << 31) + 1
+"""Of a product that is not split: rows and columns, and times as many steps along K; of squares of bytes not between so
+many multiplications. (Sapphire Rapids, one core and two: bf16, 1024 by 1024 takes 0.87 and 0.81 of the time of panels,
+2048 by 2048 0.81 and 0.75, 4096 by 256 by 4096 0.57 and 0.49, 320 by 1024 by 1280 0.7 and 0.58; bytes, 2048 by 2048
+0.88 and 0.8, 4096 by 256 by 4096 0.71 and 0.72, 320 by 1024 by 1280 0.84 and 0.66. But 1024 by 1024 1.1 and 1.05, and
+256 by 4096 by 1024 1.1 to 1.2, 128 by 3072 by 768 1.0 to 1.24.)"""
 
 _PLAN = Record(
     problem=PTR,
@@ -176,7 +184,8 @@ class GemmUnitParts(GemmPlaneGradient):
             k.compare("eq", self._steps_of_piece(k, problem), problem["k"]),
         ]
         if self._kind.planes == 1:
-            conditions += [self._is_small(k, problem), self._is_worth_packing(k, problem)]
+            is_small = k.and_(self._is_small(k, problem), self._is_worth_packing(k, problem))
+            conditions.append(k.or_(is_small, self._is_wide(k, problem)))
         return functools.reduce(k.and_, conditions)
 
     def _is_worth_packing(self, k: KernelBuilder, problem: RecordValue) -> Value:
@@ -185,6 +194,18 @@ class GemmUnitParts(GemmPlaneGradient):
         is_read_often = k.compare("ge", problem["n"], _COLUMNS_TO_PACK_FOR)
         is_wide = k.or_(is_read_often, k.compare("le", problem["k"], _FEW_STEPS))
         return k.and_(is_wide, k.compare("le", longer, k.mul(shorter, _MOST_ASPECT)))
+
+    def _is_wide(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether, of a product that is not split, there are so many sums that packing is little beside them."""
+        longer, shorter = k.smax(problem["m"], problem["n"]), k.smin(problem["m"], problem["n"])
+        is_short_along_k = k.compare("le", problem["k"], k.mul(shorter, _STEPS_PER_ROW))
+        is_wide = k.and_(k.compare("ge", shorter, _WIDE), is_short_along_k)
+        if self._kind.accumulator.is_float:
+            return is_wide
+        work = k.mul(k.mul(longer, shorter), problem["k"])
+        is_square = k.compare("le", k.mul(longer, 4), k.mul(shorter, 5))
+        is_between = k.and_(k.compare("gt", work, _LEAST_SQUARE), k.compare("lt", work, _MOST_SQUARE))
+        return k.and_(is_wide, k.not_(k.and_(is_square, is_between)))
 
     def _run_unit_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
         """The product, or those of a batch, the small ones by a thread each."""
