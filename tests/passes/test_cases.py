@@ -24,6 +24,7 @@ from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.padded_selections import PaddedSelections
 from xlapy.passes.fusion.row_blocks import RowBlocking
 from xlapy.passes.fusion.rows import RowFusion
+from xlapy.passes.fusion.shared_kernels import SharedKernels
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.fusion.two_step_folds import TwoStepFolds
 from xlapy.passes.inlining import CallInlining
@@ -84,6 +85,7 @@ PASSES: list[type[Pass]] = [
     RowFusion,
     ScanBatching,
     ScanSums,
+    SharedKernels,
     SiblingReduces,
     SplitReduction,
     TupleSimplification,

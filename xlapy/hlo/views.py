@@ -51,18 +51,25 @@ def view_of(value: Instruction) -> Instruction | None:
 
 
 def is_part(instruction: Instruction) -> bool:
-    """Whether this is a slice that kernels read where it lies in its operand, so that nothing is copied.
-
-    Nobody else is to need the operand's memory as long as they do: there would be a copy of all of it instead."""
-    if instruction.opcode != "slice" or instruction.is_root or instruction.shape.size <= 1:
+    """Whether this is a slice that kernels read where it lies in its operand, so that nothing is copied."""
+    if instruction.opcode != "slice" or instruction.is_root or not may_be_part(instruction, instruction.operands[0]):
         return False
-    whole = instruction.operands[0]
-    if whole.shape.type.bits < 8 or any(dim.stride != 1 for dim in instruction.attributes["dimensions"]):
+    readers = [*_readers(instruction)]
+    return bool(readers) and all(_is_kernel(user) for user, _ in readers)
+
+
+def may_be_part(instruction: Instruction, whole: Instruction) -> bool:
+    """Whether kernels could read a slice where it lies in `whole`, which is its operand, or stands for that outside of
+    a fusion.
+
+    Nobody else is to need the memory of `whole` as long as they do: there would be a copy of all of it instead."""
+    if instruction.shape.size <= 1 or whole.shape.type.bits < 8:
+        return False
+    if any(dim.stride != 1 for dim in instruction.attributes["dimensions"]):
         return False
     if not is_block(whole.shape, instruction.shape) or not all(map(is_row_major, (whole, instruction))):
         return False
-    readers = [*_readers(instruction)]
-    return bool(readers) and all(_is_kernel(user) for user, _ in readers) and _stays(whole, instruction.shape.bytes)
+    return _stays(whole, instruction.shape.bytes)
 
 
 def is_name_or_part(instruction: Instruction) -> bool:
@@ -121,9 +128,14 @@ def _stays(whole: Instruction, taken: int) -> bool:
     if _is_state(whole) and not _is_handed_on(whole):
         return False
     is_given = origin_of_leaf(whole, 0)[0].opcode in ("parameter", "constant")
-    return (is_given or whole.shape.bytes <= MOST_KEPT * taken) and not any(
-        _may_write_over(user) for user, _ in _readers(whole)
-    )
+    return (is_given or whole.shape.bytes <= MOST_KEPT * taken) and not _is_written_over(whole)
+
+
+def _is_written_over(whole: Instruction) -> bool:
+    """Somebody may change a part of an array, which may be read by thousands: they are asked once."""
+    body: Computation = whole.parent
+    asked = _is_written_over, whole
+    return body.remembered(asked, lambda: any(_may_write_over(user) for user, _ in _readers(whole)))
 
 
 def _may_write_over(user: Instruction) -> bool:
@@ -159,5 +171,6 @@ def _is_handed_on(value: Instruction) -> bool:
 def _is_state(value: Instruction) -> bool:
     """An element of the state of a loop, in its body."""
     body: Computation = value.parent
-    is_body = body.root.opcode == "tuple" and body.root.shape.matches(body.parameters[0].shape)
-    return is_body and state_index(value, body) is not None
+    if state_index(value, body) is None:
+        return False
+    return body.root.opcode == "tuple" and bool(body.root.shape.matches(body.parameters[0].shape))

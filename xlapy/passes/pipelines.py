@@ -25,6 +25,7 @@ from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.padded_selections import PaddedSelections
 from xlapy.passes.fusion.row_blocks import RowBlocking
 from xlapy.passes.fusion.rows import RowFusion
+from xlapy.passes.fusion.shared_kernels import SharedKernels
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.fusion.two_step_folds import TwoStepFolds
 from xlapy.passes.inlining import CallInlining
@@ -124,6 +125,8 @@ ORDER = (
     Order(LoopFusion, RowBlocking, "which values are read by one kernel only is known once there are kernels"),
     Order(RowBlocking, ProductEpilogues, "a product that takes something along is no longer one of a block"),
     Order(RowBlocking, CopyInsertion, "a product makes an element of a loop's state anew"),
+    Order(ProductEpilogues, SharedKernels, "which fusions are alike is known once all are there"),
+    Order(SharedKernels, CopyInsertion, "what reads a part of an array needs no copy of it"),
     Order(ProductEpilogues, PairedSteps, "which kernels could write where they read is known once all are there"),
     Order(PairedSteps, CopyInsertion, "a step that is followed by another has no place to write to"),
     Order(ProductEpilogues, CopyInsertion, "a product makes an element of a loop's state anew"),
@@ -225,6 +228,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         TwoStepFolds(options.limits),
         RowBlocking(),
         ProductEpilogues(options.limits),
+        SharedKernels(),
         PairedSteps(),
         Dce(),
         CopyInsertion(),

@@ -38,6 +38,7 @@ LEAST = LEAST_STRETCH_BYTES
 JOINED = {
     "small": (LEAST, LEAST + 1),
     "many": (LEAST, 0, 5000, BLOCK_BYTES, LEAST, 3 * BLOCK_BYTES - 7, 4 * BLOCK_BYTES + 63),
+    "many that are short": tuple(number % 9 for number in range(40)),
     "past the caches": (STREAMED // 2 + 1, 0, LEAST, STREAMED // 2 - 100, 2 * BLOCK_BYTES),
 }
 

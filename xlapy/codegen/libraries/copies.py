@@ -31,6 +31,8 @@ BLOCK_BYTES = TASK_BYTES // 2
 _THROUGH_CACHES, _PAST_CACHES = "copy_blocks", "copy_blocks_past_caches"
 LEAST_STRETCH_BYTES = 1 << 11
 """Of arrays that are joined: of smaller ones it matters that the C library is called for each."""
+MOST_SHORT_STRETCHES = 16
+"""Of more it matters that a kernel of the program has a loop for each, which takes LLVM a millisecond or two."""
 
 _NUMBERS_PLACE, _FIRST_PLACE = 0, 3  # in the table of a library call
 _FIRST_STRETCH, _STRETCH = 2, 3  # among the numbers
@@ -45,13 +47,15 @@ def call_of_copy(size: int, target: Target) -> LibraryCall | None:
 
 
 def call_of_join(concatenate: Instruction, target: Target) -> LibraryCall | None:
-    """How arrays in memory are joined, if each is one stretch of the result, and not a small one."""
+    """How arrays in memory are joined, if each is one stretch of the result, and not a small one
+    of a few."""
     arrays = [concatenate, *concatenate.operands]
     dims = concatenate.shape.dims[: concatenate.attributes["dimension"]]
     if any(size != 1 for size in dims) or not all(array.shape.is_static and is_row_major(array) for array in arrays):
         return None
     sizes = [operand.shape.bytes for operand in concatenate.operands]
-    return None if any(0 < size < LEAST_STRETCH_BYTES for size in sizes) else _call(sizes, target)
+    has_short = any(0 < size < LEAST_STRETCH_BYTES for size in sizes)
+    return None if has_short and len(sizes) <= MOST_SHORT_STRETCHES else _call(sizes, target)
 
 
 def _call(sizes: Sequence[int], target: Target) -> LibraryCall:
