@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import xlapy
 from tests.support.emitted import emitted_kernels
@@ -436,3 +439,19 @@ def test_a_loop_with_a_tight_one_in_it_is_not_heavy() -> None:
     zero = body.add("parameter", shape=inner.operands[0].shape, number=1)
     body.add("while", [zero], called=list(inner.called), shape=inner.shape)
     assert not is_heavy(outer)
+
+
+@pytest.mark.parametrize(("arrays", "heavy"), [(5, False), (30, True)])
+def test_loops_that_call_more_kernels_than_there_are_registers_are_compiled_as_fast_as_possible(
+    arrays: int, heavy: bool
+) -> None:
+    def scan(*arrays: Any) -> Any:
+        return lax.fori_loop(0, 5, lambda step, state: [jnp.sort(x) + step for x in state], list(arrays))
+
+    values = [np.random.default_rng(number).normal(size=8 + number).astype(np.float32) for number in range(arrays)]
+    text = jax.jit(scan).lower(*values).as_text()
+    compiled = xlapy.compile(text, xlapy.CompileOptions(disabled_passes=frozenset({"unroll-loops"})))
+    (loop,) = (i for i in parse(compiled.hlo_text()).instructions() if i.opcode == "while")
+    assert is_heavy(loop) == heavy
+    for made, wanted in zip(compiled(*values), xlapy.evaluate(text, *values), strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-6)

@@ -57,6 +57,11 @@ BYTES_PER_STEP = 64 * 1024
 """What the kernels of a loop move at least, for each instruction of it: a microsecond, of which code that LLVM did not
 work on takes no hundredth."""
 
+MANY_CALLS = 24
+"""Of kernels, in a step of a loop: LLVM has no registers for what they are given, and takes a millisecond for each to
+find that out. Loops with 24 to 100 of them that compute 30 elements are as fast without."""
+MOST_SCALARS = 4  # what part of so many instructions is computed by the loop itself: an inverse
+
 LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
 LONG_FOLD = 128  # the same for sums, which read a row and do not write another one
 
@@ -301,6 +306,8 @@ def is_heavy(loop: Instruction) -> bool:
     bodies = [i for called in loop.called for i in called if i.opcode not in NO_WORK]
     moved = sum(_bytes_moved(instruction) for instruction in bodies if not instruction.shape.is_scalar)
     inner = [instruction for instruction in bodies if instruction.opcode == "while"]
+    if len(bodies) >= MANY_CALLS and MOST_SCALARS * sum(i.shape.is_scalar for i in bodies) <= len(bodies):
+        return all(map(is_heavy, inner))
     return moved >= BYTES_PER_STEP * len(bodies) and all(map(is_heavy, inner))
 
 
