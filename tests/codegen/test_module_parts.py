@@ -1,4 +1,5 @@
-"""Modules cut into parts: compiled side by side and linked, they are what the whole module is."""
+"""Modules cut into parts: compiled side by side and linked, they are what the whole module is; and modules that are
+parts of others."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target
 from xlapy.compiler import compile_module
 from xlapy.support.side_by_side import side_by_side
+from xlapy_runtime.errors import InternalError
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.linking import link
 
@@ -186,3 +188,26 @@ def test_the_caller_does_a_part_of_the_jobs() -> None:
 
     with pytest.raises(SystemExit):
         side_by_side([lambda: None, leave], 2)
+
+
+def test_a_module_adopts_functions_of_another_one() -> None:
+    one, other = Module(), Module()
+    one.declare("g", None, [])
+    with KernelBuilder(other, "f", [], None) as k:
+        other.declare("g", None, [])
+        other.declare("h", None, [])
+        k.call("g", [])
+        k.call("h", [])
+    one.adopt(other)
+    assert one.defines("f")
+    assert one.text() == other.text()
+    with pytest.raises(InternalError, match="defined twice"):
+        one.adopt(other)
+
+
+def test_a_module_with_tables_is_not_adopted() -> None:
+    other = Module()
+    with KernelBuilder(other, "f", [], PTR) as k:
+        k.ret(k.table(I64, [1, 2]))
+    with pytest.raises(InternalError, match="tables"):
+        Module().adopt(other)

@@ -181,6 +181,15 @@ class Module:
             raise InternalError(f"function {name} is defined twice")
         self._functions[name] = text
 
+    def adopt(self, other: Module) -> None:
+        """Defines the functions of a module that has nothing else, as that does."""
+        if other._tables or other._metadata:
+            raise InternalError("a module with tables or metadata is no part of another one")
+        for name, text in other._functions.items():
+            self.define(name, text)
+        for name, text in other._declarations.items():
+            self._declarations.setdefault(name, text)
+
     def share(self, name: str, code: str) -> str:
         """The name of the first function with this code: one that is there, or the one that is to be defined."""
         return self._shared.setdefault(code, name)

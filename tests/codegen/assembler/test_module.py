@@ -85,3 +85,14 @@ def test_floats_are_llvms_where_there_is_no_avx2() -> None:
     text = written(lambda k: keep(k, loaded(k, 4)))
     assert assembled(text, X86) is not None
     assert assembled(text, reference_target("sse2")) is None
+
+
+def test_functions_that_are_remembered_are_in_each_module_what_they_are() -> None:
+    one, other = written(lambda k: keep(k, loaded(k, 8))), written(lambda k: keep(k, loaded(k, 4)))
+    behind = other.replace("@f(", "@g(")
+    first, both = assembled(one, X86), assembled(behind + one, X86)
+    assert first is not None and both is not None
+    assert assembled(one, X86) == first
+    assert assembled(behind + one, X86) == both
+    assert assembled(one, reference_target("avx512")) is not None
+    assert assembled(one, reference_target("sse2")) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from functools import lru_cache
 
 from xlapy.codegen.assembler.function import Function
 from xlapy.codegen.assembler.not_known import NotKnown, TooManyVectors
@@ -14,6 +14,9 @@ from xlapy.codegen.target import Target
 
 _FUNCTION_ALIGNMENT = 16
 _TABLE_ALIGNMENT = 64
+MOST_REMEMBERED = 64
+MOST_REMEMBERED_LINES = 32
+"""Functions, and their lines: all programs have some in common, as the one that sets how floats are computed."""
 
 
 def assembled(ir_text: str, target: Target) -> bytes | None:
@@ -69,22 +72,26 @@ class _Module:
     def _add_function(self, head: str) -> None:
         name = head[head.index("@") + 1 : head.index("(")]
         body = list(iter(self._lines.__next__, "}"))
-        code = self._assembled(head, body)
+        is_short = len(body) <= MOST_REMEMBERED_LINES
+        code = (_remembered if is_short else _assembled)(head, tuple(body), self._vector_bytes)
         self._code.align(_FUNCTION_ALIGNMENT)
         self._symbols[name] = len(self._code.code), True
         self._code.append(code)
 
-    def _assembled(self, head: str, body: Sequence[str]) -> Assembler:
-        """In registers of 32 bytes, if there are enough of them: as small as functions are, wider ones do not make them
-        faster, and loads from anywhere in memory meet the ends of cache lines half as often."""
-        narrow = min(self._vector_bytes, _NARROW_BYTES)
-        for vector_bytes in sorted({narrow, self._vector_bytes}):
-            try:
-                return Function(head, body, vector_bytes=vector_bytes).assembled()
-            except TooManyVectors:
-                continue
-        return Function(head, body, vector_bytes=self._vector_bytes, keeps_numbers=False).assembled()
 
+def _assembled(head: str, body: tuple[str, ...], vector_bytes: int) -> Assembler:
+    """In registers of 32 bytes, if there are enough of them: as small as functions are, wider ones do not make them
+    faster, and loads from anywhere in memory meet the ends of cache lines half as often."""
+    narrow = min(vector_bytes, _NARROW_BYTES)
+    for width in sorted({narrow, vector_bytes}):
+        try:
+            return Function(head, body, vector_bytes=width).assembled()
+        except TooManyVectors:
+            continue
+    return Function(head, body, vector_bytes=vector_bytes, keeps_numbers=False).assembled()
+
+
+_remembered = lru_cache(maxsize=MOST_REMEMBERED)(_assembled)
 
 _NARROW_BYTES = 32
 _TABLE = re.compile(r"@(table\.\d+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\], align 64$")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from xlapy.codegen.entry.base import HANDLERS, NO_CODE, Entry, reads_registers, scalar_leaves
 from xlapy.codegen.entry.kernels import write_joint_run, write_kernel
@@ -185,6 +186,13 @@ def _scalar_origins(value: Instruction) -> Iterator[Leaf]:
 
 def write_entry(module: Module, target: Target, name: str, body: str, attributes: str, *, flushes: bool) -> None:
     """The entry `name` of a program: runs `body` with its settings."""
+    module.adopt(_entry(target, name, body, attributes, flushes=flushes))
+
+
+@lru_cache(maxsize=8)
+def _entry(target: Target, name: str, body: str, attributes: str, *, flushes: bool) -> Module:
+    """A module of it, which is the same for all programs."""
+    module = Module.of_program(target)
     with KernelBuilder(module, name, ENTRY_PARAMETERS, I32, "", attributes) as k:
         arguments = list(k.parameters.values())
         wanted, found = k.const(I32, settings(target, flushes=flushes)), settings_of_thread(k, target)
@@ -194,3 +202,4 @@ def write_entry(module: Module, target: Target, name: str, body: str, attributes
         status = k.call_value(body, arguments, I32)
         use_settings(k, target, found)
         k.ret(status)
+    return module
