@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -524,3 +525,19 @@ ENTRY e {{
   zero = f32[] constant(0){"".join(lines)}
   ROOT r = f32[6,16] negate(x{count})
 }}"""
+
+
+@pytest.mark.parametrize(("dims", "chains"), [((4, 4096), 3), ((16, 64), 1), ((3, 20, 64), 1)])
+def test_folds_that_wait_for_each_other_are_in_one_kernel_as_far_as_there_is_room(
+    dims: tuple[int, ...], chains: int
+) -> None:
+    def softmaxes(x: Any) -> Any:
+        for factor in range(6):
+            x = jax.nn.softmax(x * (factor + 1.5))
+        return x
+
+    x = np.random.default_rng(3).standard_normal(dims, np.float32)
+    text = jax.jit(softmaxes).lower(x).as_text()
+    compiled = xlapy.compile(text)
+    assert compiled.hlo_text().count("kind=kOutput") == chains
+    np.testing.assert_allclose(compiled(x), xlapy.evaluate(text, x), rtol=1e-4)

@@ -13,7 +13,7 @@ from tests.support.hlo_cases import assert_same, check_same_values
 from tests.support.kernel_faults import check_fusion
 from tests.support.random_programs import random_program
 from tests.support.work import assert_linear
-from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
+from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers, SliceDimension
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.literal import Literal
@@ -328,6 +328,36 @@ def calls(count: int) -> HloModule:
     return HloModule("calls", computation)
 
 
+def nested(depth: int) -> HloModule:
+    """Functions that call each other, one inside the other."""
+    shape = Shape.array(np.float32, (16,))
+    callee = None
+    for _ in range(depth):
+        computation = Computation("f")
+        value = computation.add("sine", [computation.add("parameter", shape=shape, number=0)])
+        computation.set_root(value if callee is None else computation.add("call", [value], called=[callee]))
+        callee = computation
+    assert callee is not None
+    return HloModule("nested", callee)
+
+
+def steps(count: int) -> HloModule:
+    """The same for each part of an array."""
+    computation = Computation("main")
+    x = computation.add("parameter", shape=Shape.array(np.float32, (count, 16)), number=0)
+    zero = computation.add("constant", literal=Literal(np.float32(0)))
+    region = Computation("sum")
+    operands = [region.add("parameter", shape=zero.shape, number=number) for number in range(2)]
+    region.set_root(region.add("add", operands))
+    values = []
+    for place in range(count):
+        row = SliceDimension(place, place + 1), SliceDimension(0, 16)
+        made = computation.add("tanh", [computation.add("slice", [x], dimensions=row)])
+        values.append(computation.add("reduce", [made, zero], called=[region], dimensions=(0, 1)))
+    computation.set_root(computation.add("tuple", values))
+    return HloModule("steps", computation)
+
+
 def choices(count: int) -> HloModule:
     """One conditional after another, whose branches have much in common."""
     array = Shape.array(np.float32, (4, 4))
@@ -380,7 +410,8 @@ def carries(count: int) -> HloModule:
 
 
 @pytest.mark.parametrize(
-    ("program", "size"), [(chain, 10_000), (wide, 3_000), (calls, 4_000), (choices, 200), (carries, 300)]
+    ("program", "size"),
+    [(chain, 10_000), (wide, 3_000), (calls, 4_000), (nested, 4_000), (steps, 500), (choices, 200), (carries, 300)],
 )
 def test_large_programs_become_kernels(program: Callable[[int], HloModule], size: int) -> None:
     module = program(size)
@@ -388,7 +419,10 @@ def test_large_programs_become_kernels(program: Callable[[int], HloModule], size
     check_kernels(module)
 
 
-@pytest.mark.parametrize(("program", "size"), [(chain, 300), (wide, 300), (calls, 200), (choices, 25), (carries, 100)])
+@pytest.mark.parametrize(
+    ("program", "size"),
+    [(chain, 300), (wide, 300), (calls, 200), (nested, 200), (steps, 60), (choices, 25), (carries, 100)],
+)
 def test_the_work_of_the_pipeline_grows_with_the_program(program: Callable[[int], HloModule], size: int) -> None:
     def pipeline(size: int) -> Callable[[], Any]:
         module = program(size)

@@ -20,14 +20,16 @@ chain; a chain takes only what needs nothing of a higher level than its own, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.element_types import F32
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import (
     MOST_REREAD_BYTES,
+    MOST_ROW_BYTES,
     WIDEST_STRIP,
     KernelLimits,
     RowSpace,
@@ -53,6 +55,11 @@ to 1.1 of it where they have 8 KB, 0.7 to 1.2 from 0.5 to 16 MB, and 0.6 to 0.9 
 MOST_GROUP_BYTES = 1 << 20
 """Of one of several matrices, each of whose columns are folded by themselves: a second-level cache holds it from the
 first sweep to the last one, so that one kernel takes 0.4 to 0.9 of the time, where all of them have 16 KB to 16 MB."""
+
+LEAST_FOLDS = 4
+"""Of which each needs the one before it, as the gradient of a softmax behind a softmax has. A kernel of more keeps what
+it makes between them, of each row, or computes it again and again: it holds as many more as there is room for. 30
+softmaxes of rows of 64, one behind the other, take 40 us in several kernels, 440 in one."""
 
 OVERWRITING = frozenset({"dynamic-update-slice", "scatter", "while", "custom-call"})
 """What may change an array in place: others should not read it for longer than they have to."""
@@ -94,6 +101,7 @@ class _RowChains:
         self.fixed = pinned(computation)
         self.chain_of: dict[Instruction, _Chain] = {}
         self.levels: dict[Instruction, int] = {}
+        self.folds: dict[Instruction, int] = {}  # behind each other, up to a member of a chain
         self.left: set[Instruction] = set()
 
     def fuse(self) -> bool:
@@ -134,6 +142,13 @@ class _RowChains:
         chain.weight += max(operation_cost(instruction), 1.0)
         self.chain_of[instruction] = chain
         self.levels[instruction] = chain.level
+        self.folds[instruction] = self._folds_up_to(instruction, (chain,))
+
+    def _folds_up_to(self, instruction: Instruction, chains: Collection[_Chain]) -> int:
+        """How many folds of these chains, of which each needs the one before it, an instruction needs; itself
+        included."""
+        before = (self.folds[operand] for operand in instruction.operands if self.chain_of.get(operand) in chains)
+        return max(before, default=0) + (instruction.opcode == "reduce")
 
     def _level_behind(self, operands: Iterable[Instruction]) -> int:
         return max((self.levels[operand] + (operand in self.chain_of) for operand in operands), default=0)
@@ -154,7 +169,7 @@ class _RowChains:
         weight = sum(chain.weight for chain in parts) + operation_cost(instruction)
         if self._level_behind(outside) > first.level or 2 * size >= self.limits.instructions:
             return None
-        if 2 * weight > self.limits.weight:
+        if 2 * weight > self.limits.weight or self._folds_up_to(instruction, parts) > _most_folds(first.space):
             return None
         for chain in mergeable:
             first.members |= chain.members
@@ -230,6 +245,12 @@ class _RowChains:
         if not producer.is_root and all(user in group.maps and user not in self.left for user in producer.users):
             return True
         return operation_cost(producer) <= CHEAP and _reads_less(producer)
+
+
+def _most_folds(space: RowSpace) -> int:
+    """How many folds, of which each needs the one before it, a kernel may hold."""
+    row_bytes = space.row_length * space.rows_at_once(in_place=False) * F32.bytes
+    return max(LEAST_FOLDS, MOST_ROW_BYTES // row_bytes)
 
 
 def _pays(reduce: Instruction, space: RowSpace) -> bool:
