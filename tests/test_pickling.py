@@ -71,6 +71,30 @@ def test_modules(copied: Callable[[Any], Any]) -> None:
 
 
 @every_copy
+@pytest.mark.parametrize(
+    ("body", "effect", "pure"),
+    [
+        ("r = f32[] negate(x)", False, True),
+        ('r = f32[] custom-call(x), custom_call_target="f"', False, False),
+        ('r = f32[] custom-call(x), custom_call_target="f", custom_call_has_side_effect=true', True, False),
+    ],
+)
+def test_what_is_known_of_what_is_called(copied: Callable[[Any], Any], body: str, effect: bool, pure: bool) -> None:
+    module = copied(
+        xlapy.load(f"""HloModule m
+          f {{ x = f32[] parameter(0)  ROOT {body} }}
+          g {{ x = f32[] parameter(0)  ROOT c = f32[] call(x), to_apply=f }}
+          ENTRY e {{ x = f32[] parameter(0)  ROOT c = f32[] call(x), to_apply=g }}""")
+    )
+    assert module.entry.root.has_effect == effect
+    assert module.entry.root.is_pure == pure
+    inner = module.entry.root.called[0].root.called[0]
+    inner.set_root(inner.add("sine", [inner.parameters[0]]))
+    inner.remove([instruction for instruction in inner if instruction.name == "r"])
+    assert module.entry.root.is_pure and not module.entry.root.has_effect
+
+
+@every_copy
 def test_long_chains(copied: Callable[[Any], Any]) -> None:
     """Longer than what Python's recursion would follow."""
     computation = recorded(length=sys.getrecursionlimit())

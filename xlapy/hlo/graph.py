@@ -131,6 +131,7 @@ class Computation:
         self.parameters: list[Instruction] = []
         self._instructions: dict[Instruction, None] = {}
         self._calling: dict[Instruction, None] = {}  # those that call computations: few, mostly
+        self._impure: dict[Instruction, None] = {}  # those that are not pure whatever they call: few, if any
         self._held: dict[Instruction, None] = {}  # those with control predecessors: few, if any
         self._names: dict[str, int] = {}
         self._root: Instruction | None = None
@@ -180,6 +181,7 @@ class Computation:
             instruction.control_predecessors = tuple(made[number] for number in before)
         self._instructions = dict.fromkeys(made)
         self._calling = dict.fromkeys(instruction for instruction in made if instruction.called)
+        self._impure = dict.fromkeys(instruction for instruction in made if _is_impure(instruction.spec))
         self.parameters = [made[number] for number in state["parameters"]]
         self._held = {made[number]: None for number in state["held"]}
         self._root = None if state["root"] is None else made[state["root"]]
@@ -299,6 +301,8 @@ class Computation:
         if instruction.called:
             self._calling[instruction] = None
             self.calls_version += 1
+        if _is_impure(spec):
+            self._impure[instruction] = None
         self._order = None
         self._become_user(instruction)
         if spec.name == "parameter":
@@ -413,6 +417,7 @@ class Computation:
             if instruction in self._calling:
                 del self._calling[instruction]
                 self.calls_version += 1
+            self._impure.pop(instruction, None)
             self._held.pop(instruction, None)
         for instruction in tuple(self._held):
             instruction.control_predecessors = tuple(p for p in instruction.control_predecessors if p not in doomed)
@@ -520,16 +525,23 @@ def _nth_instruction(computation: Computation, number: int) -> Instruction:
     return list(computation)[number]
 
 
+_PURE_OR_CONTROL = frozenset({Trait.PURE, Trait.CONTROL})
+
+
+def _is_impure(spec: OpSpec) -> bool:
+    """Whether uses of an op are not pure, or have an effect, whatever they call."""
+    return _PURE_OR_CONTROL.isdisjoint(spec.traits) or Trait.EFFECT in spec.traits
+
+
 def _have_effect(computations: Iterable[Computation]) -> bool:
     """Something in them has an effect, or in what they call. Each is looked at once, however often it is called."""
     reached = dict.fromkeys(computations)
     waiting = [*reached]
     for computation in waiting:
-        for instruction in computation._instructions:
-            if Trait.EFFECT in instruction.spec.traits:
-                if instruction.has_effect:
-                    return True
-            elif instruction.called:
+        if any(Trait.EFFECT in each.spec.traits and each.has_effect for each in computation._impure):
+            return True
+        for instruction in computation._calling:
+            if Trait.EFFECT not in instruction.spec.traits:
                 waiting += [called for called in dict.fromkeys(instruction.called) if called not in reached]
                 reached.update(dict.fromkeys(instruction.called))
     return False
@@ -540,12 +552,12 @@ def _are_pure(computations: Iterable[Computation]) -> bool:
     reached = dict.fromkeys(computations)
     waiting = [*reached]
     for computation in waiting:
-        for instruction in computation._instructions:
+        if any(_PURE_OR_CONTROL.isdisjoint(each.spec.traits) for each in computation._impure):
+            return False
+        for instruction in computation._calling:
             if Trait.CONTROL in instruction.spec.traits:
                 waiting += [called for called in dict.fromkeys(instruction.called) if called not in reached]
                 reached.update(dict.fromkeys(instruction.called))
-            elif Trait.PURE not in instruction.spec.traits:
-                return False
     return True
 
 
