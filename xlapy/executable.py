@@ -20,7 +20,7 @@ from xlapy_runtime.device import assigned_devices
 from xlapy_runtime.executable import CallableProgram, ProgramExecutable, keeps_gil_to, needs_rendezvous
 from xlapy_runtime.program import flatten, tree_text
 from xlapy_runtime.threads import wanted_threads
-from xlapy_runtime.wording import counted
+from xlapy_runtime.wording import counted, kind_of
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
@@ -149,7 +149,7 @@ class Executable(CallableProgram):
         def __getattr__(self, name: str) -> Any:
             names = late("xlapy.support.other_names")
             hint = names.hint_for(names.EXECUTABLE, name)
-            raise AttributeError(f"an {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
+            raise AttributeError(f"{kind_of(self)} has no {name!r}{hint}", name=name, obj=self)
 
     def _repr_html_(self) -> str:
         html: str = _inspection().executable_html(repr(self)[1:-1], str(self._compiled.stats), self.hlo_text())

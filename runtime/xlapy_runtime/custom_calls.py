@@ -40,6 +40,7 @@ from xlapy_runtime.given import array_of, is_python_scalar, is_taken, represente
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Tree, specs_text
 from xlapy_runtime.typed_calls import TypedHandler
+from xlapy_runtime.wording import kind_of
 
 Target: TypeAlias = Any
 """A Python callable, a function pointer or an address."""
@@ -192,7 +193,7 @@ def _denoted(target: Target) -> int:
         return capsule_address(target)
     if type(target).__module__ == "_cffi_backend":
         return int(sys.modules["_cffi_backend"].FFI().cast("uintptr_t", target))
-    raise ArgumentError(f"a {type(target).__name__} is neither callable nor a function pointer")
+    raise ArgumentError(f"{kind_of(target)} is neither callable nor a function pointer")
 
 
 @PREPARE.register("custom-call")

@@ -21,6 +21,7 @@ from xlapy_runtime.channels import (
 from xlapy_runtime.errors import ArgumentError
 from xlapy_runtime.program import Value
 from xlapy_runtime.waiting import checked_timeout
+from xlapy_runtime.wording import kind_of
 
 SendCallback = Callable[[Value], None]
 RecvCallback = Callable[[], Value]
@@ -188,7 +189,7 @@ def _set_callback(callbacks: dict[int, SendCallback] | dict[int, RecvCallback], 
     elif callable(callback):
         callbacks[channel] = callback
     else:
-        raise ArgumentError(f"the callback of channel {channel} is a {type(callback).__name__}, which is not callable")
+        raise ArgumentError(f"the callback of channel {channel} is {kind_of(callback)}, which is not callable")
 
 
 MOST_DEVICES = 1 << 16

@@ -20,6 +20,7 @@ from xlapy_runtime.images import rounded_up
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, Texts, TokenSpec
+from xlapy_runtime.wording import kind_of
 
 MAGIC = b"xlapy\x00\x05\n"
 _LENGTH_BYTES = 8
@@ -167,7 +168,7 @@ def _encode(value: Any) -> Any:
             return {"mapping": [[key, _encode(part)] for key, part in value.items()]}
         case None | bool() | int() | float() | str():
             return value
-    raise TypeError(f"a {type(value).__name__} is not plain data")
+    raise TypeError(f"{kind_of(value)} is not plain data")
 
 
 _SCALARS = (bool, int, float, str, type(None))

@@ -396,7 +396,7 @@ def test_leaves_that_are_no_arrays_are_refused() -> None:
     ]:
         with pytest.raises(ArgumentError, match=told):
             xlapy.jax.jit(lambda x: x)(array)
-    with pytest.raises(ArgumentError, match="compiles functions, not a int"):
+    with pytest.raises(ArgumentError, match="compiles functions, not an int"):
         xlapy.jax.jit(3)
     with pytest.raises(ArgumentError, match="'numpy' or 'jax'"):
         xlapy.jax.jit(lambda x: x, results="list")
@@ -414,6 +414,9 @@ def test_leaves_that_are_no_arrays_are_refused() -> None:
         ("opt_level", "there are no levels"),
         ("keep_unused", "all arguments are kept"),
         ("compiler_options", r"options=xlapy\.CompileOptions"),
+        ("donate", r"donate_argnums=\(0, \.\.\.\)"),
+        ("static_argnum", "did you mean 'static_argnums'"),
+        ("donate_argname", "did you mean 'donate_argnames'"),
         ("frobnicate", "'frobnicate'$"),
     ],
 )

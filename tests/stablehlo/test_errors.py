@@ -340,13 +340,21 @@ def test_much_space_is_skipped_at_once(where: str) -> None:
     assert time.perf_counter() - began < 10
 
 
-def test_programs_that_are_to_be_cut_up_say_how() -> None:
+MANUAL = """%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"i"}]>] out_shardings=[<@mesh, [{}]>]
+  manual_axes={"i"} (%b: tensor<2xf32>) { sdy.return %b : tensor<2xf32> } : (tensor<8xf32>) -> tensor<2xf32>"""
+GENERIC = """%0 = "sdy.manual_computation"(%a) <{in_shardings = #sdy.sharding_per_value<[<@mesh, [{"i"}]>]>,
+  manual_axes = #sdy<manual_axes{"i"}>, out_shardings = #sdy.sharding_per_value<[<@mesh, [{}]>]>}> ({
+  ^bb0(%b: tensor<2xf32>): "sdy.return"(%b) : (tensor<2xf32>) -> ()
+  }) : (tensor<8xf32>) -> tensor<2xf32>"""
+
+
+@pytest.mark.parametrize("computation", [MANUAL, GENERIC])
+def test_programs_that_are_to_be_cut_up_say_how(computation: str) -> None:
     """What `jax.shard_map` is on several devices."""
-    text = """sdy.mesh @mesh = <["i"=4]>
-      func.func public @main(%a: tensor<8xf32>) -> tensor<2xf32> {
-        %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"i"}]>] out_shardings=[<@mesh, [{}]>]
-            manual_axes={"i"} (%b: tensor<2xf32>) { sdy.return %b : tensor<2xf32> } : (tensor<8xf32>) -> tensor<2xf32>
+    text = f"""sdy.mesh @mesh = <["i"=4]>
+      func.func public @main(%a: tensor<8xf32>) -> tensor<2xf32> {{
+        {computation}
         return %0 : tensor<2xf32>
-      }"""
+      }}"""
     with pytest.raises(UnsupportedError, match=r"compile\(\)\.as_text\(\) is then the program of each device"):
         stablehlo.parse(text)

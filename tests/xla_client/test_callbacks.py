@@ -145,5 +145,5 @@ def test_channels_and_shapes_are_counted() -> None:
     client = xla_client.make_cpu_client()
     with pytest.raises(ArgumentError, match="1 operands is given 2 channels"):
         client.make_python_callback_from_host_send_and_recv(lambda x: x, [F32], [F32], [1, 2], [3])
-    with pytest.raises(ArgumentError, match="not a int"):
+    with pytest.raises(ArgumentError, match="not an int"):
         client.make_python_callback_from_host_send_and_recv(3, [F32], [F32], [1], [3])

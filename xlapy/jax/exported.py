@@ -19,6 +19,7 @@ from xlapy.jax.specialization import nesting
 from xlapy.options import CompileOptions
 from xlapy.stablehlo.bytecode import text_of_bytecode
 from xlapy.support.errors import ArgumentError, ParseError
+from xlapy_runtime.wording import kind_of
 
 
 def compile_exported(
@@ -44,7 +45,7 @@ def compile_exported(
 def _artifact(exported: Any) -> export.Exported:
     """The artifact in what `Exported.serialize` gave."""
     if not isinstance(exported, (bytes, bytearray, memoryview)):
-        raise ArgumentError(f"what JAX exported is an Exported, or the bytes of one, not a {type(exported).__name__}")
+        raise ArgumentError(f"what JAX exported is an Exported, or the bytes of one, not {kind_of(exported)}")
     try:
         return export.deserialize(bytearray(exported))
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, struct.error) as error:

@@ -30,6 +30,8 @@ from xlapy.jax.static_arguments import (
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
 from xlapy.support.other_names import JIT, JITTED, OPTIONS, hint_for
+from xlapy.support.source import suggestion
+from xlapy_runtime.wording import kind_of
 
 _NOT_GIVEN: Any = object()
 
@@ -253,7 +255,7 @@ def jit(
     if f is _NOT_GIVEN:
         return functools.partial(jit, **how)
     if not callable(f):
-        raise ArgumentError(f"xlapy.jax.jit compiles functions, not a {type(f).__name__}")
+        raise ArgumentError(f"xlapy.jax.jit compiles functions, not {kind_of(f)}")
     jitted = jax.jit(f, **of_jax, keep_unused=True)  # kept, so that parameters and leaves correspond
     static = static_arguments(f, static_argnums, static_argnames)
     return Jitted(f, jitted, static, options or CompileOptions(), results, how)
@@ -271,7 +273,10 @@ def _unknown_argument(name: str) -> str:
     hint = hint_for(JIT, name) or hint_for(OPTIONS, name)
     if name in CompileOptions.__match_args__:
         hint = f"; it is an option: xlapy.jax.jit(f, options=xlapy.CompileOptions({name}=...))"
-    return f"xlapy.jax.jit has no argument {name!r}{hint}"
+    return f"xlapy.jax.jit has no argument {name!r}{hint or suggestion(name, _ARGUMENTS)}"
+
+
+_ARGUMENTS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "options", "results")
 
 
 def stablehlo(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:

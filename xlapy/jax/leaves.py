@@ -15,6 +15,7 @@ import numpy as np
 
 from xlapy.jax.internals import ArrayImpl, key_implementation, weakly_typed
 from xlapy.support.errors import ArgumentError, UnsupportedError
+from xlapy_runtime.wording import kind_of
 
 ResultKind: TypeAlias = Literal["numpy", "jax"]
 """The kind of arrays that a call returns."""
@@ -66,7 +67,7 @@ def signature(leaf: Any) -> Signature:
     if hasattr(leaf, "__jax_array__"):
         return (kind, signature(leaf.__jax_array__()))
     raise ArgumentError(
-        f"a {type(leaf).__name__} is not an array or a scalar; make the argument static (static_argnums, "
+        f"{kind_of(leaf)} is not an array or a scalar; make the argument static (static_argnums, "
         "static_argnames), or register its type as a pytree"
     )
 
@@ -170,7 +171,7 @@ def _read_key(value: Any) -> np.ndarray:
 
 
 def _refuse(value: Any) -> np.ndarray:
-    raise ArgumentError(f"a {type(value).__name__} has no values to call with; lower(...) and executable(...) take it")
+    raise ArgumentError(f"{kind_of(value)} has no values to call with; lower(...) and executable(...) take it")
 
 
 def _as_it_is(value: Any) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from xlapy.support.errors import ArgumentError
+from xlapy_runtime.wording import kind_of
 
 Positions: TypeAlias = int | Sequence[int] | None
 Names: TypeAlias = str | Sequence[str] | None
@@ -76,7 +77,7 @@ def static_key(static: Mapping[int | str, Any]) -> Hashable:
         except TypeError:
             title = f"argument {place}" if isinstance(place, int) else f"argument {place!r}"
             raise ArgumentError(
-                f"static {title} is a {type(value).__name__}, which cannot be hashed; only values that can be looked "
+                f"static {title} is {kind_of(value)}, which cannot be hashed; only values that can be looked "
                 "up in a dictionary may be static"
             ) from None
     return tuple([(place, type(value), value) for place, value in static.items()])

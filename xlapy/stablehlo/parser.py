@@ -14,6 +14,7 @@ from xlapy.stablehlo.lines import NotALineError, is_alias, split_line
 from xlapy.stablehlo.reader import Item, Reader
 from xlapy.stablehlo.tree import Attributes, Operation, Region, Template, Value
 from xlapy.stablehlo.types import type_text
+from xlapy.support.errors import UnsupportedError
 from xlapy.support.source import Source
 
 Steps = Generator[Region, None, None]
@@ -255,14 +256,14 @@ class Parser(Reader):
             names = self._result_names()
             token = texts[self.index]
         if token[:1] == '"':
-            operation = Operation(self.string(), place)
+            operation = _operation_named(self.string(), place)
             self.scalars = operation.name.startswith(SCALAR_DIALECTS)
             self._advance(operation, names, self.generic(operation))
             return
         if not (token[:1].isalpha() or token[:1] == "_"):
             raise self.expected("an operation")
         self.index += 1
-        operation = Operation(_BUILTIN.get(token, token), place)
+        operation = _operation_named(_BUILTIN.get(token, token), place)
         self.scalars = operation.name.startswith(SCALAR_DIALECTS)
         steps = self._forms.get(operation.name, self._default_form)(self, operation)
         if steps is None:
@@ -379,6 +380,21 @@ def _nothing() -> Steps:
     """The steps of the outermost region, behind which nothing comes."""
     yield from ()
 
+
+def _operation_named(name: str, place: int) -> Operation:
+    """An operation at its name, of which nothing else is read by then."""
+    if name in _REFUSED:
+        raise UnsupportedError(f"{name}: {_REFUSED[name]}")
+    return Operation(name, place)
+
+
+_REFUSED = {
+    "sdy.manual_computation": (
+        "this program is to be cut up for several devices, which XLA does when it compiles; in JAX, "
+        "jit(f).lower(...).compile().as_text() is then the program of each device, and run_parallel runs that"
+    )
+}
+"""What `jax.shard_map` is on several devices."""
 
 _BUILTIN = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
 _MAX_RESULTS = 1_000_000

@@ -7,14 +7,13 @@ are called in the generic form. The others have a reader each in `FORMS`.
 from __future__ import annotations
 
 import re
-from typing import Any, Never
+from typing import Any
 
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.parser import Parser, PrettyForm, Steps
 from xlapy.stablehlo.quantization import scalar_of
 from xlapy.stablehlo.tree import Operation, Region, Symbol, Value
 from xlapy.stablehlo.types import FunctionType
-from xlapy.support.errors import UnsupportedError
 from xlapy.support.source import suggestion
 
 _DIMS_TO_DIMENSIONS = {"dims": "dimensions", "dim": "dimension"}
@@ -439,21 +438,12 @@ def _sharding_constraint(parser: Parser, operation: Operation) -> None:
     types_suffix(parser, operation)
 
 
-def _manual_computation(parser: Parser, operation: Operation) -> Never:
-    """`sdy.manual_computation(%a) in_shardings=[...] ...`: what `jax.shard_map` is on several devices."""
-    raise UnsupportedError(
-        f"{operation.name}: this program is to be cut up for several devices, which XLA does when it compiles; in JAX, "
-        "jit(f).lower(...).compile().as_text() is then the program of each device, and run_parallel runs that"
-    )
-
-
 FORMS: dict[str, PrettyForm] = {
     "builtin.module": _module,
     "func.func": _function,
     "func.call": _call,
     "func.return": return_,
     "stablehlo.return": return_,
-    "sdy.manual_computation": _manual_computation,
     "sdy.mesh": _mesh,
     "sdy.sharding_constraint": _sharding_constraint,
     "stablehlo.constant": constant,

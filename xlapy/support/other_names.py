@@ -160,6 +160,7 @@ JIT: Mapping[str, str] = {
     "backend": _LIKE_JAX,
     "compiler_options": "options=xlapy.CompileOptions(...) takes the place of them",
     "device": _LIKE_JAX,
+    "donate": "donate_argnums=(0, ...) names the arguments in whose memory results may be",
     "in_shardings": "run_parallel of an executable runs a program for several devices",
     "inline": "functions that are jitted within others are inlined",
     "keep_unused": _LIKE_JAX,

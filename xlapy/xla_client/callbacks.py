@@ -20,6 +20,7 @@ from xlapy.support.errors import ArgumentError, ExecutionError
 from xlapy.xla_client.shapes import Shape
 from xlapy_runtime import custom_calls
 from xlapy_runtime.device import Device
+from xlapy_runtime.wording import kind_of
 
 TARGET = "xla_python_cpu_callback"
 """The name that custom calls know all such functions by."""
@@ -155,7 +156,7 @@ class _Exchange:
 
 def _check_callable(function: Any) -> None:
     if not callable(function):
-        raise ArgumentError(f"a callback is a function, not a {type(function).__name__}")
+        raise ArgumentError(f"a callback is a function, not {kind_of(function)}")
 
 
 def _as_arrays(results: Any) -> tuple[np.ndarray[Any, Any], ...]:
