@@ -14,7 +14,7 @@ from tests.support.targets import lesser_targets
 from xlapy.codegen.ir_types import F32
 from xlapy.codegen.kernels.functions import ROOMY_REGISTERS
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
-from xlapy.codegen.math.outlined import OutlinedFunction, outlined_code
+from xlapy.codegen.math.outlined import LONG, OutlinedFunction, outlined_code
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy.compiler import compile_module
@@ -133,6 +133,39 @@ def test_larger_kernels_call_a_single_function_if_it_is_long(type: str, name: st
     long |= {("power", "f32"), ("power", "f64")} if has_room else {("tanh", "f32"), ("log", "f32")}
     assert ("@math." in calling.llvm_ir()) == ((name, type) in long)
     np.testing.assert_array_equal(bits(calling(*arguments)), bits(with_copies(text)(*arguments)))
+
+
+def text_of_many(name: str, type: str, *, behind_each_other: bool) -> str:
+    """Twenty functions, of which each is of the one before, or which are added up."""
+    lines, before = [], "x"
+    for n in range(20):
+        lines += [f"m{n} = {type}[{LARGE}] multiply({before}, y)"]
+        lines += [f"f{n} = {type}[{LARGE}] {name}(m{n})"]
+        before = f"f{n}"
+        if not behind_each_other:
+            lines += [f"s{n} = {type}[{LARGE}] add({f's{n - 1}' if n else 'y'}, f{n})"]
+            lines += [f"x{n} = {type}[{LARGE}] add(x, {f'x{n - 1}' if n else 'y'})"]
+            before = f"x{n}"
+    last = before if behind_each_other else "s19"
+    return f"""HloModule m
+      ENTRY e {{
+        x = {type}[{LARGE}] parameter(0)
+        y = {type}[{LARGE}] parameter(1)
+        {" ".join(lines)}
+        ROOT r = {type}[{LARGE}] add({last}, y)
+      }}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["sine", "log", "tanh"])
+@pytest.mark.parametrize("behind_each_other", [False, True])
+def test_chains_of_many_functions_call_them(name: str, type: str, target: str, behind_each_other: bool) -> None:
+    """Where each waits for the one before, calls take no longer; and that gives the same bits."""
+    text, arguments = text_of_many(name, type, behind_each_other=behind_each_other), numbers(type, LARGE)
+    calling, copies = executable(text, target), with_copies(text, target)
+    assert (f"@math.{LONG[name]}" in calling.llvm_ir()) == behind_each_other
+    np.testing.assert_array_equal(bits(calling(*arguments)), bits(copies(*arguments)))
 
 
 def text_behind_fold(rows: int) -> str:

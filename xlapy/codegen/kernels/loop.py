@@ -23,7 +23,12 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I8, I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
-from xlapy.codegen.kernels.functions import are_functions_called, is_block_of_functions, vectors_of_functions
+from xlapy.codegen.kernels.functions import (
+    are_functions_called,
+    are_many_in_a_chain,
+    is_block_of_functions,
+    vectors_of_functions,
+)
 from xlapy.codegen.kernels.joined_columns import store_columns
 from xlapy.codegen.kernels.padded_rows import (
     Interior,
@@ -144,7 +149,9 @@ def plan_loop(
     walk = RowWalk.as_they_lie(shape)
     if streaming and not is_linear and not extent % lanes:
         walk = _walk_of_operand(instructions, inputs, shape, target) or walk
-    calls_functions = vectors > VECTORS_PER_STEP and are_functions_called(computed, target, streaming=streaming)
+    calls_functions = (vectors > VECTORS_PER_STEP or are_many_in_a_chain(computed)) and are_functions_called(
+        computed, target, streaming=streaming
+    )
     is_one_block = vectors > VECTORS_PER_STEP and is_linear and not calls_functions
     repeated = _repeated_rows(filter(inputs, instructions), shape, target) if streaming and extent > lanes else ()
     return LoopPlan(
