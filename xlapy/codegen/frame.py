@@ -28,7 +28,7 @@ Leaf = tuple[Instruction, int]
 
 class Frame:
     """A function `i32 name(context, parameters, results)`. `stored` are the scalar leaves that memory must hold too.
-    It adds to `read_constants` the numbers of those that it reads."""
+    It adds to `read_constants` the numbers of those that it reads. `is_optimized` says whether LLVM works on it."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class Frame:
         linkage: str,
         attributes: str,
         read_constants: set[int],
+        *,
+        is_optimized: bool,
     ) -> None:
-        self.k = KernelBuilder(module, name, ENTRY_PARAMETERS, I32, linkage, attributes)
+        self.k = KernelBuilder(module, name, ENTRY_PARAMETERS, I32, linkage, attributes, calls_scalars=not is_optimized)
         self.name = name
         self.plan = plan
         self._pointers = pointers

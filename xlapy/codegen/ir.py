@@ -341,6 +341,7 @@ class KernelBuilder(Control):
         hoists_constants: bool = False,
         is_quick: bool = False,
         calls_functions: bool = False,
+        calls_scalars: bool = False,
         joins_offsets: bool = False,
         hoists_addresses: bool = False,
         is_shared: bool = False,
@@ -350,6 +351,7 @@ class KernelBuilder(Control):
             hoists_constants=hoists_constants,
             is_quick=is_quick,
             calls_functions=calls_functions,
+            calls_scalars=calls_scalars,
             joins_offsets=joins_offsets,
             hoists_addresses=hoists_addresses,
         )

@@ -42,9 +42,10 @@ class Emitter:
     not optimize, which would make them again each time around. If it `is_quick`, it had better be compiled fast than
     run fast: masks and other vectors of an integer come from memory, as LLVM makes such vectors lane by lane (those
     of floats are parts of instructions otherwise, and faster so), and elementary functions are called. If it
-    `calls_functions`, the long ones of these are. If it `joins_offsets`, what is constant in a sum of integers is added
-    last, so that addresses are a few sums, each with many displacements. If it `hoists_addresses` besides, a pointer is
-    moved in front of a loop by what does not change in it."""
+    `calls_functions`, the long ones of these are, and if it `calls_scalars`, some of those of single numbers. If it
+    `joins_offsets`, what is constant in a sum of integers is added last, so that addresses are a few sums, each with
+    many displacements. If it `hoists_addresses` besides, a pointer is moved in front of a loop by what does not change
+    in it."""
 
     def __init__(
         self,
@@ -53,12 +54,14 @@ class Emitter:
         hoists_constants: bool = False,
         is_quick: bool = False,
         calls_functions: bool = False,
+        calls_scalars: bool = False,
         joins_offsets: bool = False,
         hoists_addresses: bool = False,
     ) -> None:
         self.module = module
         self.is_quick = is_quick
         self.calls_functions = calls_functions
+        self.calls_scalars = calls_scalars
         self.runs_rarely = False
         self.joins_offsets = joins_offsets
         self.hoists_addresses = hoists_addresses

@@ -6,8 +6,11 @@ import functools
 import re
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import xlapy
 from tests.support.targets import lesser_targets
@@ -166,6 +169,39 @@ def test_chains_of_many_functions_call_them(name: str, type: str, target: str, b
     calling, copies = executable(text, target), with_copies(text, target)
     assert (f"@math.{LONG[name]}" in calling.llvm_ir()) == behind_each_other
     np.testing.assert_array_equal(bits(calling(*arguments)), bits(copies(*arguments)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize(("name", "called"), [("sine", True), ("power", True), ("tanh", True), ("log", False)])
+def test_single_numbers_call_what_is_compiled_in_full(
+    name: str, called: bool, type: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside of loops, where LLVM does not work on what is around; and that gives the same bits."""
+    second = ", y" if name in OF_TWO else ""
+    text = f"""HloModule m
+      ENTRY e {{
+        x = {type}[] parameter(0)
+        y = {type}[] parameter(1)
+        f = {type}[] {name}(x{second})
+        g = {type}[] {name}(f{second})
+        ROOT s = {type}[] add(g, y)
+      }}"""
+    calling = executable(text, target)
+    monkeypatch.setattr("xlapy.codegen.math.outlined._CALLED_SCALARS", frozenset())
+    copies = executable(text, target)
+    assert ("@math." in calling.llvm_ir()) == called
+    assert "@math." not in copies.llvm_ir()
+    for x, y in zip(*numbers(type, 50), strict=True):
+        np.testing.assert_array_equal(bits(calling(x, y)), bits(copies(x, y)))
+
+
+def test_single_numbers_in_loops_call_nothing() -> None:
+    def loop(x: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 1000, lambda _, x: jnp.sin(x) + 1, x)
+
+    compiled = xlapy.compile(jax.jit(loop).lower(np.float32(1)).as_text())
+    assert "@math." not in compiled.llvm_ir()
 
 
 def text_behind_fold(rows: int) -> str:

@@ -52,7 +52,9 @@ class EntryEmitter(Entry):
         frame.finish()
 
     def _frame(self, module: Module, name: str, linkage: str = "") -> Frame:
-        return Frame(module, name, self.plan, self.pointers, self.stored, linkage, self.attributes, self.read_constants)
+        places = self.plan, self.pointers, self.stored
+        is_optimized = module is self.loops
+        return Frame(module, name, *places, linkage, self.attributes, self.read_constants, is_optimized=is_optimized)
 
     # -- sequences -----------------------------------------------------------------------------------------------
 

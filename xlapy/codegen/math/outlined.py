@@ -40,6 +40,9 @@ LONG: Mapping[str, str] = MappingProxyType(
 """Functions that take long enough for a call not to matter: ops, and what computes them."""
 
 _LONG_FUNCTIONS = frozenset(LONG.values())
+_CALLED_SCALARS = _LONG_FUNCTIONS - {"log"}
+"""Those of single numbers that take less time if they are called, and so are compiled in full, than if they are part of
+code on which LLVM does not work: sines a sixth less, powers a tenth, tangents a thirtieth, logarithms a tenth more."""
 
 
 class OutlinedFunction(Record):
@@ -68,6 +71,7 @@ def math_function(k: KernelBuilder, name: str, operands: Sequence[Value], *, bri
     """The value of a function in `MATH` (in `BF16_MATH`, if it may be `brief`): what computes it, or a call of that."""
     called = k.module.outlined
     is_called = k.is_quick or k.runs_rarely or (k.calls_functions and name in _LONG_FUNCTIONS)
+    is_called = is_called or (k.calls_scalars and name in _CALLED_SCALARS and operands[0].type.lanes == 1)
     is_short = name == "sqrt" or (name in SHORT and not k.has_estimates)
     if not is_called or called is None or is_short or all(operand.constant is not None for operand in operands):
         return _functions(brief)[name](k, *operands)
