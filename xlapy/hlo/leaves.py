@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
 
 Leaf = tuple[Instruction, int]
@@ -81,7 +81,8 @@ def is_name(instruction: Instruction) -> bool:
 
 def bytes_leaving_with(instruction: Instruction) -> int:
     """The bytes of all results of a computation, if nobody reads those of the instruction before it ends; else 0."""
-    root = instruction.parent.root
+    computation: Computation = instruction.parent
+    root = computation.root
     values = [instruction]
     met = {instruction}
     for value in values:
@@ -90,7 +91,7 @@ def bytes_leaving_with(instruction: Instruction) -> int:
         following = dict.fromkeys(user for user in value.users if user not in met)  # paths part and meet again
         values.extend(following)
         met.update(following)
-    return root.shape.bytes
+    return computation.remembered(bytes_leaving_with, lambda: root.shape.bytes)
 
 
 def is_renaming(instruction: Instruction) -> bool:
