@@ -422,6 +422,14 @@ class Arithmetic(Conversions):
             found = self._pure(type, f"call {type.text} @{symbol}({mask.type.text} {mask.text})", mask)
         return found if type == I1 else self.compare("ne", found, 0)
 
+    def any_below(self, x: Value, bound: float) -> Value:
+        """Whether a lane is less than `bound`, as a scalar: the least ones of all registers are compared. A NaN may
+        count as one that is."""
+        lanes = math.gcd(x.type.lanes, _REGISTER_BITS[-1] // x.type.bits)
+        parts = [self._register_of(x, first, lanes) for first in range(0, x.type.lanes, lanes)] if lanes > 1 else [x]
+        least = functools.reduce(lambda least, part: self.lesser(part, least), parts)  # a NaN is none, or stays
+        return self.any_lane(self.not_(self.compare("ge", least, bound)), bits=x.type.bits)
+
     def lesser(self, a: Operand, b: Operand) -> Value:
         """`a < b ? a : b`, one instruction on x86: `b` if either is a NaN or both are zeros."""
         a, b = self._pair(a, b)

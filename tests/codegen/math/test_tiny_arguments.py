@@ -15,6 +15,7 @@ from tests.support.accuracy import VECTOR_LANES, apply, compiled, filled_up
 from tests.support.irlab import HAS_FMA
 from xlapy.codegen.ir import Value
 from xlapy.codegen.math import BF16_MATH, MATH
+from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
 SAME = ("asin", "asinh", "atan", "atanh", "erf", "erf_inv", "expm1", "log1p", "sin", "sinh", "tan", "tanh")
@@ -36,6 +37,12 @@ def tiny_numbers(dtype: type) -> np.ndarray:
 
 def large_numbers(dtype: type) -> np.ndarray:
     return np.linspace(10.5, 1e4, 4096).astype(dtype) if dtype == np.float32 else np.linspace(28.5, 1e4, 4096)
+
+
+def subnormal_logarithms(dtype: type) -> np.ndarray:
+    """Numbers whose exponentials are subnormal, or just less than half of the least of these."""
+    lowest, highest = {np.float32: (-104.0, -87.34), np.float64: (-745.5, -708.4)}[dtype]
+    return np.linspace(lowest, highest, 4096).astype(dtype)
 
 
 def underflows(function: Callable[..., Value], x: np.ndarray) -> bool:
@@ -86,6 +93,31 @@ def test_nothing_underflows_in_bf16(name: str) -> None:
     tiny, large = tiny_numbers(np.float32), np.linspace(110, 1e4, 4096).astype(np.float32)
     for x in (tiny, large, -large, np.full(64, np.inf, np.float32), np.full(64, -np.inf, np.float32)):
         assert not underflows(BF16_MATH[name], x)
+
+
+@pytest.mark.skipif(not host_target().has_scalef, reason="only where an instruction multiplies by powers of two")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["exp", "exp_of_low"])
+def test_subnormal_exponentials_are_not_scaled(name: str, dtype: type) -> None:
+    """That takes an Intel core a hundred cycles: they are rounded as integers."""
+    assert not underflows(MATH[name], subnormal_logarithms(dtype))
+    assert not underflows(MATH[name], -10 * subnormal_logarithms(dtype) ** 2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["exp", "exp_of_low"])
+def test_exponentials_do_not_depend_on_other_lanes(name: str, dtype: type) -> None:
+    """Vectors of what is subnormal, vanishes, is usual or no number, and of all of that in any order."""
+    special = np.array([np.nan, -np.inf, -1e30, -800.0, -0.0], dtype)
+    kinds = [subnormal_logarithms(dtype), np.resize(special, 512), np.linspace(-80, 0, 512).astype(dtype)]
+    x = np.concatenate(kinds)
+    apart = np.concatenate([apply(name, kind) for kind in kinds])
+    least = np.finfo(dtype).smallest_subnormal
+    np.testing.assert_allclose(apart, np.exp(x.astype(np.longdouble)), rtol=1e-6, atol=least)
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        order = random.permutation(len(x))
+        np.testing.assert_array_equal(apply(name, x[order]), apart[order])
 
 
 @pytest.mark.parametrize("name", OF_BF16)

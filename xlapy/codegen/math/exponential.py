@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import EXP, EXP2, EXP_CLOSE, LN2, ROOTS_OF_TWO, ROOTS_OF_TWO_REST
 from xlapy.codegen.math.common import (
     Exponent,
@@ -39,6 +40,8 @@ from xlapy.codegen.math.quotient import near_quotient
 # Beyond these e^x is an infinity, or zero.
 _RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 _BASE_2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
+# Below these e^x is subnormal, and from a little above on it is not.
+_LEAST_OF_NORMAL = {"f32": -87.3366, "f64": -708.3965}
 # From this on half of e^x is no subnormal, nor is what is added up to it.
 LEAST_OF_HIGH = -60.0
 # Below these expm1 is -1 to the last bit.
@@ -82,20 +85,53 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """e^(x + low), where `low` holds what x is too short for."""
     lowest, highest = _RANGE[x.type.kind]
-    x, kept = from_lowest(k, at_most(k, x, highest), lowest, vanishing(x.type, 1 / math.log(2)))
+    x = at_most(k, x, highest)
     if k.has_scalef:
-        return _exp_by_roots(k, x, low, kept)
+        return _exp_by_roots(k, x, low)
+    x, _ = from_lowest(k, x, lowest, vanishing(x.type, 1 / math.log(2)))
     return scale_one_plus(k, *reduced_exp(k, x, low))
 
 
-def _exp_by_roots(k: KernelBuilder, x: Value, low: Value | None, kept: Value | None) -> Value:
-    """e^(x + low) for x up to where it is infinite, or zero but in the lanes that are `kept`: the instruction that
-    scales takes the whole part of n."""
+def _exp_by_roots(k: KernelBuilder, x: Value, low: Value | None, *, is_high: bool = False) -> Value:
+    """e^(x + low) for x up to where it is infinite: the instruction that scales takes the whole part of n. No result
+    is subnormal if x `is_high`."""
     n, number = _nearest_root(k, x, 1 / math.log(2))
     r = _rest(k, x, low, n)
     p = k.fma(squared(k, r), horner(k, r, EXP_CLOSE), r)
     power = k.lookup(x.type, ROOTS_OF_TWO, number)
-    return k.scalef(k.fma(power, p, power), n, kept)
+    significand = k.fma(power, p, power)
+    if is_high:
+        return k.scalef(significand, n)
+    (result,) = k.if_else(
+        k.any_below(x, _LEAST_OF_NORMAL[x.type.kind]),
+        lambda: _scaled_far(k, significand, n, x),
+        lambda: k.scalef(significand, n),
+        likely=False,
+    )
+    return result
+
+
+def _scaled_far(k: KernelBuilder, significand: Value, n: Value, x: Value) -> Value:
+    """significand * 2^floor(n), which is e^x, where some of it vanishes, or is subnormal."""
+    kept = k.not_(k.compare("lt", x, _RANGE[x.type.kind][0]))
+    x = k.select(kept, x, 0.0)
+    (result,) = k.if_else(
+        k.any_below(x, _LEAST_OF_NORMAL[x.type.kind]),
+        lambda: _scaled_low(k, significand, n, k.compare("lt", x, _LEAST_OF_NORMAL[x.type.kind]), kept),
+        lambda: k.scalef(significand, n, kept),
+    )
+    return result
+
+
+def _scaled_low(k: KernelBuilder, x: Value, n: Value, is_low: Value, kept: Value) -> Value:
+    """x * 2^floor(n), zero but in the lanes that are `kept`, and subnormal where `is_low`: a number for which the
+    instruction takes a hundred cycles. Its bits are how many of the least ones it is, an integer, as which it is
+    rounded. What is added makes it zero in threads that flush subnormal numbers."""
+    form = format_of(x.type)
+    unit = 2.0**form.mantissa
+    scaled = k.scalef(x, k.select(is_low, k.add(n, float(form.bias + form.mantissa - 1)), n), kept)
+    count = k.sub(k.to_integer_bits(k.add(scaled, unit)), float_to_bits(unit, x.type.bits))
+    return k.select(is_low, k.add(k.bitcast(count, x.type), 0.0), scaled)
 
 
 def _nearest_root(k: KernelBuilder, x: Value, factor: float) -> tuple[Value, Value]:
@@ -112,9 +148,9 @@ def _from_lowest_of_low(k: KernelBuilder, x: Value, low: float) -> tuple[Value, 
 def exp_of_low(k: KernelBuilder, x: Value) -> Value:
     """e^x, to the same bits, for x up to 43, as a number less the largest of several is: no upper limit, and half of
     the instructions that scale."""
-    x, kept = _from_lowest_of_low(k, x, _RANGE[x.type.kind][0])
     if k.has_scalef:
-        return _exp_by_roots(k, x, None, kept)
+        return _exp_by_roots(k, x, None)
+    x, _ = _from_lowest_of_low(k, x, _RANGE[x.type.kind][0])
     n = nearest_low_exponent(k, x, 1 / math.log(2))
     p = _less_one(k, _rest(k, x, None, n.whole))
     return lower(k, k.muladd(p, n.raised, n.raised))
@@ -124,7 +160,7 @@ def exp_of_high(k: KernelBuilder, x: Value) -> Value:
     """e^x, to the same bits, for x from `LEAST_OF_HIGH` on: what it is scaled by is a normal power of two, halved."""
     x = at_most(k, x, _RANGE[x.type.kind][1])
     if k.has_scalef:
-        return _exp_by_roots(k, x, None, None)
+        return _exp_by_roots(k, x, None, is_high=True)
     n, half = nearest_power(k, x, 1 / math.log(2), -1)
     result = k.muladd(_less_one(k, _rest(k, x, None, n)), half, half)
     return k.add(result, result)
