@@ -158,7 +158,7 @@ def lower(
             plan,
             target,
             contracts=options.contract,
-            flushes=options.flush_subnormals,
+            flushes=bool(options.flush_subnormals),
             keeps_excess=options.excess_precision,
             counting=counting,
         )

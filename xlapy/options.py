@@ -32,11 +32,12 @@ class CompileOptions(Record):
     processor has it, and `excess_precision` leaves floats of less than 32 bits as they are computed, as f32, between
     the operations of a kernel (as XLA does, if it is not told otherwise): for that, results may depend on which kernels
     there are. `flush_subnormals` takes results below the least normal number for zeros, as XLA does: processors take a
-    hundred times as long for those. `disabled_passes` and `disabled_laws` are names. `passes` are passes of your own at
-    their places (`after` and `before` of `xlapy.passes.user`), `laws` books of laws of your own. `custom_calls` are
-    targets of this program alone, by name. `timeout` bounds every wait of the running program for another process,
-    device or host, in seconds. `seed` is where stateful random numbers start. `device_assignment` lists device ids, one
-    per process, replica-major. `verify` checks the module after every pass that changed it, as XLAPY_VERIFY=1 does."""
+    hundred times as long for those. If it is None, functions of JAX do so, and other programs do not. `disabled_passes`
+    and `disabled_laws` are names. `passes` are passes of your own at their places (`after` and `before` of
+    `xlapy.passes.user`), `laws` books of laws of your own. `custom_calls` are targets of this program alone, by name.
+    `timeout` bounds every wait of the running program for another process, device or host, in seconds. `seed` is where
+    stateful random numbers start. `device_assignment` lists device ids, one per process, replica-major. `verify` checks
+    the module after every pass that changed it, as XLAPY_VERIFY=1 does."""
 
     num_replicas: int = 1
     num_partitions: int = 1
@@ -53,7 +54,7 @@ class CompileOptions(Record):
     verify: bool = False
     contract: bool = False
     excess_precision: bool = False
-    flush_subnormals: bool = False
+    flush_subnormals: bool | None = None
 
     def __post_init__(self) -> None:
         for name, given in changed_fields(self).items():
@@ -83,7 +84,7 @@ class CompileOptions(Record):
         """What of the options changes the code; the rest concerns running it."""
         return (
             f"replicas {self.num_replicas} partitions {self.num_partitions} fast_math {self.fast_math} "
-            f"contract {self.contract} excess_precision {self.excess_precision} flush {self.flush_subnormals} "
+            f"contract {self.contract} excess_precision {self.excess_precision} flush {bool(self.flush_subnormals)} "
             f"passes {sorted(self.disabled_passes)} laws {sorted(self.disabled_laws)}"
         )
 
@@ -115,6 +116,11 @@ def _check_count(name: str, given: Any) -> None:
 def _check_flag(name: str, given: Any) -> None:
     if not isinstance(given, bool):
         raise ArgumentError(f"{name} is True or False, not {given!r}")
+
+
+def _check_flag_or_none(name: str, given: Any) -> None:
+    if not isinstance(given, bool | None):
+        raise ArgumentError(f"{name} is True, False or None, not {given!r}")
 
 
 def _check_seed(name: str, given: Any) -> None:
@@ -177,7 +183,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "fast_math": _check_flag,
     "verify": _check_flag,
     "contract": _check_flag,
-    "flush_subnormals": _check_flag,
+    "flush_subnormals": _check_flag_or_none,
     "excess_precision": _check_flag,
     "device_assignment": _check_devices,
     "timeout": _check_timeout,

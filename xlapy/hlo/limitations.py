@@ -216,8 +216,9 @@ Results here are those of StableHLO's specification and of its interpreter where
 `reduce` folds several arrays along a dimension of one element, the initial values take part as anywhere; XLA returns
 the elements as they are, which is the same for initial values that change nothing.
 
-Subnormal results are kept, which XLA takes for zeros. A program that is compiled with `flush_subnormals=True` does so,
-too; its remainders of f64 by divisors below 2^-960, which are found in steps that may be subnormal, are not exact then.
+Subnormal results are kept, which XLA takes for zeros. A function of JAX does so, too, and any program that is compiled
+with `flush_subnormals=True`; remainders of f64 by divisors below 2^-960, which are found in steps that may be
+subnormal, are not exact then.
 
 A complex product is (a c - b d) + (a d + b c) i, each of the four products rounded by itself. Where two of them
 overflow, a part is infinity less infinity, NaN; XLA contracts one with the difference and has an infinity. Neither

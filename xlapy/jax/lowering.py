@@ -111,6 +111,8 @@ def _donated(module: Any) -> tuple[int, ...]:
 
 def compile_text(text: str, options: CompileOptions, effects: Effects = NONE) -> Executable:
     """Compiles StableHLO text. Only text that calls something outside is read before the cache is asked for it."""
+    if options.flush_subnormals is None:
+        options = replace(options, flush_subnormals=True)
     if "custom_call" not in text:
         return compile_program(text, options)
     module = load(text)
