@@ -14,6 +14,9 @@ from benchmarks.workloads.inputs import integers, normal, scaled
 STEPS = 200_000
 SCAN_STEPS = 600
 ONE_SIZE = {"small": ()}
+SMOOTHING = 0.1
+"""Of optimal transport: which share of the squared distances counts as nothing."""
+
 RECURRENT = {"small": (100, 1, 16), "cache": (100, 16, 128)}
 """Steps, batch, width."""
 
@@ -288,6 +291,24 @@ def kalman_inputs(generator: np.random.Generator, steps: Any) -> Arrays:
     return [generator.standard_normal((steps, 2), np.float32), transition, np.eye(2, 4, dtype=np.float32)]
 
 
+def optimal_transport(sources: Any, targets: Any) -> Any:
+    """Sinkhorn's algorithm in logarithms, between two clouds of points. Exponentials of costs are of all sizes: many
+    vanish, and some of those that do not are subnormal."""
+    costs = ((sources[:, None] - targets) ** 2).sum(-1)
+
+    def step(_: Any, potentials: Any) -> Any:
+        of_sources, of_targets = potentials
+        of_sources = -SMOOTHING * jax.nn.logsumexp((of_targets - costs) / SMOOTHING, axis=1)
+        of_targets = -SMOOTHING * jax.nn.logsumexp((of_sources[:, None] - costs) / SMOOTHING, axis=0)
+        return of_sources, of_targets
+
+    return jax.lax.fori_loop(0, 20, step, (jnp.zeros_like(sources[:, 0]), jnp.zeros_like(targets[:, 0])))
+
+
+def clouds(generator: np.random.Generator, size: Any) -> Arrays:
+    return [generator.standard_normal((points, 3), np.float32) for points in size]
+
+
 def _scan(scalars: int) -> list[Workload]:
     inputs = start_and_forcing(scalars)
     return [
@@ -361,5 +382,14 @@ WORKLOADS = [
         tolerance=16,
     ),
     Workload("loops", "kalman_filter", kalman_filter, kalman_inputs, {"small": 1000}, tolerance=4),
+    Workload(
+        "loops",
+        "optimal_transport",
+        optimal_transport,
+        clouds,
+        {"small": (20, 16), "cache": (160, 128)},
+        moves_memory=False,
+        tolerance=4,
+    ),
     Workload("loops", "relaxation", relaxation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False),
 ]
