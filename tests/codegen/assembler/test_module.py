@@ -8,6 +8,7 @@ import pytest
 
 from xlapy.codegen.assembler import assembled
 from xlapy.codegen.ir import F32, I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.math.outlined import math_function
 from xlapy.codegen.target import reference_target
 
 X86 = reference_target("avx2")
@@ -49,9 +50,26 @@ def call_between(k: KernelBuilder) -> None:
     keep(k, value)
 
 
+def math_of(lanes: int, *, keeps: bool = False) -> str:
+    """A function of the numbers in memory, with which these are added up if it `keeps` them."""
+
+    def write(k: KernelBuilder) -> None:
+        k.module.libraries, k.module.outlined = set(), {}
+        x = loaded(k, lanes)
+        made = math_function(k, "tanh", [x])
+        keep(k, k.add(made, x) if keeps else made)
+
+    module = Module()
+    with KernelBuilder(module, "f", [("p0", PTR), ("p1", PTR)], None, is_quick=True) as k:
+        write(k)
+    return module.text()
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        pytest.param(math_of(8, keeps=True), id="a vector over a call of a function"),
+        pytest.param(math_of(16), id="a function of vectors in two registers"),
         pytest.param(written(lambda k: k.alloca(I64, 1 << 20)), id="a large frame"),
         pytest.param(written(lambda k: k.fence()), id="another instruction"),
         pytest.param(written(lambda k: keep(k, k.fabs(loaded(k)))), id="another function"),
@@ -96,3 +114,19 @@ def test_functions_that_are_remembered_are_in_each_module_what_they_are() -> Non
     assert assembled(behind + one, X86) == both
     assert assembled(one, reference_target("avx512")) is not None
     assert assembled(one, reference_target("sse2")) is None
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+def test_functions_of_vectors_are_called(lanes: int) -> None:
+    assert assembled(math_of(lanes), X86) is not None
+    assert assembled(math_of(16), reference_target("avx512")) is not None
+
+
+def test_what_nobody_reads_takes_no_register() -> None:
+    def write(k: KernelBuilder, *, unread: bool) -> None:
+        for number in range(20 * unread):
+            k.mul(k.load(k.parameters["p0"], I64), number + 2)
+        keep(k, loaded(k, 8))
+
+    assert assembled(written(lambda k: write(k, unread=False)), X86) is not None
+    assert assembled(written(lambda k: write(k, unread=True)), X86) is not None

@@ -39,6 +39,7 @@ MOST_FRAME = 1 << 16  # bytes
 _FRAME_ALIGNMENT = 16
 _FOR_WORK = 3  # registers that loops do not take for what is made in front of them
 _FIRST, _SECOND = Register.RAX, Register.R10  # what operations work in; no arguments are in either
+_BETWEEN_CALLS = Register.R11  # what a call loses
 _ONE, _OTHER = Register.RCX, Register.RDX  # what is chosen from in functions that call others
 
 
@@ -66,6 +67,8 @@ class Function:
         text = "\n".join(body)
         calls = self._calls = _CALL.search(text) is not None
         self._free = list(reversed(KEPT if calls else (*LOST, _OTHER, _ONE, *KEPT)))
+        self._between = [_BETWEEN_CALLS] if calls else []
+        self._call_lines = [number for number, line in enumerate(body) if "call " in line] if calls else []
         self._used: set[Register] = set()
         has_floats = ("float" in text or "double" in text) and _FLOATS.search(text) is not None
         # What is between calls takes no time.
@@ -106,13 +109,13 @@ class Function:
             self._next, self._number = following, number
             if line.startswith("  "):
                 ending = self._ending.get(number)
-                if ending is None:
+                if ending:
+                    self._release(ending)
+                if not (self._last and self._is_for_nobody(line)):
                     self._instruction(line)
-                    continue
-                self._release(ending)
-                self._instruction(line)
-                for name in ending:
-                    self._homes.pop(name, None)
+                if ending:
+                    for name in ending:
+                        self._homes.pop(name, None)
             else:
                 self._label = line.removesuffix(":")
                 self._labels[self._label] = len(self._code.code)
@@ -120,6 +123,11 @@ class Function:
         for place, label in self._jumps:
             self._code.land(place, self._labels[label])
         return self._with_frame()
+
+    def _is_for_nobody(self, line: str) -> bool:
+        """Whether a line makes a number that no line reads."""
+        name, equals, rest = line[2:].partition(" = ")
+        return bool(equals) and name not in self._last and rest.partition(" ")[0] in _NUMBERS_MADE
 
     def _with_frame(self) -> Assembler:
         """All of it: what calls keep is saved, and the frame begins where calls want it to."""
@@ -169,6 +177,8 @@ class Function:
         home = self._homes[name] = self._new_home(name)
         if home.word is not None:
             self._code.store(register, home.base, home.word)
+        elif home.base is not register:
+            self._code.move(home.base, register)
 
     def _has_register(self, name: str) -> bool:
         """Loops leave some to what only one block reads."""
@@ -184,14 +194,21 @@ class Function:
             return _Home(register, None, 0)
         if not self._calls and self._is_local(name):
             raise NotKnown("a loop with more values than registers, which LLVM makes faster")
+        if self._between and self._is_between_calls(name):
+            return _Home(self._between.pop(), None, 0)
         return _Home(Register.RSP, self._room(WORD_BYTES, WORD_BYTES), 0)
+
+    def _is_between_calls(self, name: str) -> bool:
+        """Whether a value that is made now is read for the last time in front of the next call."""
+        last = self._last.get(name, ELSEWHERE)
+        return last != ELSEWHERE and not any(self._number < line <= last for line in self._call_lines)
 
     def _release(self, names: Iterable[str]) -> None:
         """Frees the registers of values that are read for the last time now: what is made of them may go there."""
         for name in names:
             home = self._homes.get(name)
             if home is not None and home.word is None and name not in self._derived:
-                self._free.append(home.base)
+                (self._between if home.base is _BETWEEN_CALLS else self._free).append(home.base)
 
     def _room(self, size: int, alignment: int) -> int:
         """Memory in the frame: its distance from the stack pointer."""
@@ -325,6 +342,10 @@ class Function:
         self._floats.negate(self._number, name, self._floats.type(type), value)
 
     def _float_function(self, name: str, type: str, function: str, arguments: str) -> None:
+        if function.startswith("@math."):
+            given = [(value, self._floats.type(of)) for of, value in _ONE_FLOAT.findall(arguments)]
+            self._floats.call(self._number, name, self._floats.type(type), function[1:], given)
+            return
         opcode, found = function.split(".")[1], _TWO_FLOATS.match(arguments)
         if not function.startswith("@llvm.") or opcode not in FLOAT_EXTREMES or found is None:
             raise NotKnown(function)
@@ -586,6 +607,8 @@ _CALL = re.compile(r"call (?!.*@llvm\.(?!memcpy))")
 _FLOATS = re.compile(r"\b(?:float|double)\b")
 _CASE = re.compile(r"i\d+ (-?\d+), label %([\w.]+)")
 
+_NUMBERS_MADE = frozenset({*ARITHMETIC, "mul", "getelementptr", *SHIFTS})
+_ONE_FLOAT = re.compile(f"({FLOAT_TYPE}) ({_FLOAT})")
 _TWO_FLOATS = re.compile(f"(?:{FLOAT_TYPE}) ({_FLOAT}), (?:{FLOAT_TYPE}) ({_FLOAT})$")
 
 _Handler = Callable[..., None]

@@ -20,6 +20,7 @@ _REGISTERS = range(4, 16)
 _MOST_NUMBERS = 4
 _FIRST, _SECOND = 0, 1  # in which constants are
 _ONE, _OTHER = 2, 3  # in which what is larger or smaller is looked for
+_SCRATCH = (_FIRST, _SECOND, _ONE, _OTHER)  # in which functions find what they are given, and the first their result
 _SHORT_BYTES = 16
 _SIZES = {16: SHORT, 32: LONG, 64: WIDE}
 _NEGATIVE_ZERO = f"0x{1 << 63:x}"
@@ -116,6 +117,24 @@ class Vectors:
         self._release(line, value)
         for goal in self._new(line, name, type):
             self._code.repeat_element(goal, source, type.kind.packed)
+
+    def call(
+        self, line: int, name: str, type: VectorType, function: str, given: Sequence[tuple[str, VectorType]]
+    ) -> None:
+        """The result of a function of floats, which are in the first registers and, as it keeps none of them, in no
+        others. Which ones those of several registers are in depends on how long the function thinks that they are."""
+        if len(given) > len(_SCRATCH) or any(each.registers > 1 for each in (type, *(kind for _, kind in given))):
+            raise TooManyVectors("a function of long vectors")
+        for goal, (value, kind) in zip(_SCRATCH, given, strict=False):
+            (source,) = self._registers_of(value, kind, goal)
+            if source != goal:
+                self._code.move_vector(goal, source, kind.kind)
+        self._release(line, *(value for value, _ in given))
+        if self._homes:
+            raise NotKnown("a float over a call")
+        self._code.call(function)
+        (goal,) = self._new(line, name, type)
+        self._code.move_vector(goal, _FIRST, type.kind)
 
     def leave(self) -> None:
         """Makes ready for a call, which keeps none of them."""

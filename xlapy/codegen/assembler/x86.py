@@ -200,6 +200,10 @@ class Assembler:
     def vector_arithmetic(self, opcode: str, goal: int, one: int, other: int, kind: VectorKind) -> None:
         self._on_vectors(FLOAT_ARITHMETIC[opcode], goal, one, other, kind)
 
+    def move_vector(self, goal: int, source: int, kind: VectorKind) -> None:
+        """All of a register."""
+        self._on_vectors(0x28, goal, 0, source, kind.packed)
+
     def vector_xor(self, goal: int, one: int, other: int, kind: VectorKind) -> None:
         """Of the bits of whole vectors."""
         self._on_vectors(0x57, goal, one, other, kind.packed)
