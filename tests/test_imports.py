@@ -44,6 +44,7 @@ MAY_IMPORT = {
 MAY_IMPORT["xlapy.tools"] = {TOP, *MAY_IMPORT[TOP]}
 MAY_IMPORT["xlapy.jax"] = {TOP, *MAY_IMPORT[TOP]}
 MAY_IMPORT["xlapy.xla_client"] = {TOP, *MAY_IMPORT[TOP]}
+MAY_IMPORT["xlapy.pjrt"] = {"xlapy.jax", TOP, *MAY_IMPORT[TOP]}
 
 # The floors inside xlapy.hlo, from the ground up. Its other files hold values and stand on the ground.
 HLO_FLOORS = (
@@ -92,8 +93,8 @@ HLO_FLOORS = (
 # Big or optional packages, which a file may import inside the function that needs them.
 LAZY = {"jax", "jaxlib", "llvmlite", "matplotlib", "mpi4py", "networkx", "scipy"}
 NEVER_AT_MODULE_LEVEL = {
-    "jax": {"xlapy.jax"},
-    "jaxlib": {"xlapy.jax"},
+    "jax": {"xlapy.jax", "xlapy.pjrt"},
+    "jaxlib": {"xlapy.jax", "xlapy.pjrt"},
     "matplotlib": set(),
     "mpi4py": set(),
     "networkx": set(),

@@ -273,7 +273,7 @@ class Registration:
         leave(self.handle)
 
 
-Function = TypeVar("Function", bound=Callable[..., int])
+Function = TypeVar("Function", bound=Callable[..., int | None])
 
 
 def guarded_from_the_start(function: Function) -> Function:
@@ -285,7 +285,8 @@ def guarded_from_the_start(function: Function) -> Function:
     """
     code: CodeType = function.__code__
     table = _cover_start(code.co_exceptiontable)
-    guarded = FunctionType(code.replace(co_exceptiontable=table), function.__globals__, function.__name__)
+    code = code.replace(co_exceptiontable=table)
+    guarded = FunctionType(code, function.__globals__, function.__name__, closure=function.__closure__)
     guarded.__doc__ = function.__doc__
     return guarded  # type: ignore[return-value]
 

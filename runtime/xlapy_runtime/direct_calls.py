@@ -86,7 +86,7 @@ class DirectCalls:
         make_context: Callable[[EntryPoint], tuple[CallContext, calls.RunningCall]],
     ) -> None:
         self._name = name
-        self._entry = entry
+        self.entry = entry
         self._make_context = make_context
         self._contexts: dict[int, calls.RunningCall] = {}
         self.general = general
@@ -94,7 +94,7 @@ class DirectCalls:
 
     def new_context(self) -> CallContext:
         """A context of a call that may go on as long as it likes, but listens to Ctrl-C."""
-        context, call = self._make_context(self._entry)
+        context, call = self._make_context(self.entry)
         self._contexts[context.address] = call
         return context
 

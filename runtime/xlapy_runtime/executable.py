@@ -89,6 +89,11 @@ class ProgramExecutable:
             self._runs = self._make_runs(allocate, targets or {})
         self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
 
+    @property
+    def direct(self) -> DirectCalls | None:
+        """The short way in, for callers that call the entry point by themselves; None if there is only `run`."""
+        return self._direct
+
     @functools.cached_property
     def parameters(self) -> ParameterList:
         """What arguments are checked against, unless native code does it."""
@@ -282,6 +287,11 @@ class CallableProgram:
     def __init__(self, executable: ProgramExecutable) -> None:
         self._executable = executable
         self.__call__ = executable.function
+
+    @property
+    def runnable(self) -> ProgramExecutable:
+        """What runs it, for those who call it in another way."""
+        return self._executable
 
     @property
     def name(self) -> str:

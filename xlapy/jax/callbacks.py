@@ -26,7 +26,7 @@ TARGETS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callba
 class Effects:
     """What a program does besides computing: the functions that it calls, and how many kinds of them are in order."""
 
-    callbacks: tuple[Callback, ...] = ()
+    callbacks: Sequence[Callback] = ()
     tokens: int = 0
 
     def targets(self, module: HloModule) -> dict[str, Callback]:

@@ -1,0 +1,58 @@
+"""Registers the platform with JAX."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import jax
+
+from xlapy.pjrt import platforms_asked_for
+from xlapy.support.errors import UnsupportedError
+from xlapy.support.late import late
+
+try:
+    from jax._src import xla_bridge
+    from jaxlib import xla_client
+except ImportError as error:
+    raise UnsupportedError(f"xlapy.pjrt does not find its way about in JAX {jax.__version__}: {error}") from error
+
+OLDEST_JAXLIB = (0, 10)
+"""Older ones speak a version of the PJRT C API that has other structures."""
+
+_LOCK = threading.Lock()
+
+
+def register(name: str) -> None:
+    """Makes the platform known under the name. What a client needs is loaded with the first one."""
+    _check_version()
+    with _LOCK:
+        if name in xla_bridge._backend_factories:
+            return
+        xla_bridge.register_backend_factory(name, lambda: _make_client(name), priority=_LAST, fail_quietly=False)
+
+
+_LAST = -100
+"""Behind JAX's own client for processors: being installed does not make it the one that is used."""
+
+
+def _check_version() -> None:
+    import jaxlib.version
+
+    version = jaxlib.version.__version_info__
+    if tuple(version[:2]) < OLDEST_JAXLIB:
+        raise UnsupportedError(
+            f"the platform xlapy needs jaxlib {'.'.join(map(str, OLDEST_JAXLIB))} or newer, and this is "
+            f"{jaxlib.version.__version__}; xlapy.jax.jit works with older ones"
+        )
+
+
+def _make_client(name: str) -> Any:
+    """A client of JAX's around the table. Programs that ask for the platform "cpu" get this one, unless JAX's own is in
+    use, too."""
+    if not xla_client.pjrt_plugin_loaded(name):
+        xla_client.load_pjrt_plugin_with_c_api(name, late("xlapy.pjrt.api").capsule())
+    made = xla_bridge.make_pjrt_c_api_client(name)
+    if "cpu" not in platforms_asked_for():
+        xla_bridge._backends["cpu"] = made
+    return made

@@ -1,0 +1,99 @@
+"""From what JAX hands over to an executable: the program in StableHLO, options, and functions that it calls.
+
+Programs come as portable artifacts, StableHLO in MLIR's binary form, which the same jaxlib has just written. It reads
+them here, in this process; what comes from elsewhere is `stablehlo.bytecode`'s.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xlapy.executable import Executable
+from xlapy.jax.callbacks import Effects
+from xlapy.jax.lowering import compile_text
+from xlapy.options import CompileOptions
+from xlapy.pjrt.records import HostCallbacks
+from xlapy.support.errors import ExecutionError, UnsupportedError
+from xlapy.support.protobuf import INT, decode, present, repeated, single
+
+
+@dataclass(slots=True)
+class ComputationDevices:
+    """DeviceAssignmentProto.ComputationDevice."""
+
+    replica_device_ids: list[int] = repeated(1, INT)
+
+
+@dataclass(slots=True)
+class DeviceAssignment:
+    """DeviceAssignmentProto."""
+
+    replica_count: int = single(1, INT)
+    computation_count: int = single(2, INT)
+    computation_devices: list[ComputationDevices] = repeated(3, ComputationDevices)
+
+
+@dataclass(slots=True)
+class BuildOptions:
+    """ExecutableBuildOptionsProto, as far as it matters."""
+
+    num_replicas: int = single(4, INT)
+    num_partitions: int = single(5, INT)
+    device_assignment: DeviceAssignment | None = present(9, DeviceAssignment)
+
+
+@dataclass(slots=True)
+class ProgramOptions:
+    """CompileOptionsProto, as far as it matters."""
+
+    build_options: BuildOptions | None = present(3, BuildOptions)
+
+
+def read_options(data: bytes) -> BuildOptions:
+    """What JAX says of where the program runs."""
+    return decode(ProgramOptions, data).build_options or BuildOptions()
+
+
+class LateCallbacks(Sequence[Callable[..., Any]]):
+    """The Python functions that a program calls by their numbers. JAX tells them with each run."""
+
+    def __init__(self) -> None:
+        self._functions: list[Callable[..., Any]] = []
+
+    def read(self, address: int) -> None:
+        """Reads FfiLoadedHostCallbacks. JAX keeps the functions alive as long as the program."""
+        told = HostCallbacks.from_address(address)
+        if len(self._functions) == told.count:
+            return
+        places = (ctypes.c_void_p * told.count).from_address(told.functions)
+        self._functions = [ctypes.cast(place, ctypes.py_object).value for place in places]
+
+    def __getitem__(self, number: Any) -> Any:
+        if not self._functions:
+            raise ExecutionError("JAX has not said which functions the program calls")
+        return self._functions[number]
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def text_of_artifact(code: bytes) -> str:
+    """The StableHLO of a portable artifact of this jaxlib's."""
+    from jax.interpreters import mlir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with mlir.make_ir_context() as context:
+        return str(stablehlo.deserialize_portable_artifact(context, code))
+
+
+def compile_artifact(code: bytes, form: str, callbacks: LateCallbacks, options: CompileOptions) -> Executable:
+    """Compiles a program as JAX hands it over."""
+    if form != "mlir":
+        raise UnsupportedError(f"xlapy compiles programs of JAX in the form 'mlir', not {form!r}")
+    return compile_text(text_of_artifact(code), options, Effects(callbacks))
