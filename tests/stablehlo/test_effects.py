@@ -150,6 +150,31 @@ def test_unknown_api_version() -> None:
         stablehlo.parse(custom_call("api_version = 9 : i32"))
 
 
+def test_composites_of_chlo_are_its_operations() -> None:
+    """As portable artifacts have them. What they are made of is not looked at."""
+    module = stablehlo.parse("""
+    func.func @main(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi32>) {
+      %0 = stablehlo.composite "chlo.erf" %x {decomposition = @erf, version = 1 : i32}
+        : (tensor<4xf32>) -> tensor<4xf32>
+      %1:2 = stablehlo.composite "chlo.top_k" %0 {
+        composite_attributes = {k = 2 : i64}, decomposition = @top_k, version = 1 : i32
+      } : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi32>)
+      return %1#0, %1#1 : tensor<2xf32>, tensor<2xi32>
+    }
+    func.func private @erf(%a: tensor<4xf32>) -> tensor<4xf32> {
+      return %a : tensor<4xf32>
+    }
+    func.func private @top_k(%a: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi32>) {
+      %0 = stablehlo.slice %a [0:2] : (tensor<4xf32>) -> tensor<2xf32>
+      %1 = stablehlo.constant dense<0> : tensor<2xi32>
+      return %0, %1 : tensor<2xf32>, tensor<2xi32>
+    }""")
+    assert {"erf", "topk"} <= set(opcodes(module)) and len(list(module.computations())) == 1
+    values, places = evaluate(module, np.float32([0, 2, 1, -1]))
+    assert places.tolist() == [1, 2]
+    np.testing.assert_allclose(values, [0.99532227, 0.84270079], rtol=1e-6)
+
+
 def test_composite_remembers_its_name() -> None:
     module = round_trip("""
     func.func @main(%x: tensor<f32>) -> tensor<f32> {

@@ -195,6 +195,24 @@ def converts(*names: str, regions: RegionKind = FLAT, by_value: bool = False) ->
     return register
 
 
+def composed(operation: Operation) -> Operation | None:
+    """The operation of CHLO's that a composite stands for, of those that have a conversion; else None.
+
+    Portable artifacts have no CHLO: its operations are in them as composites of their names, beside what they mean in
+    other operations."""
+    name = operation.attributes.get("name")
+    if operation.name != "stablehlo.composite" or not isinstance(name, str) or not name.startswith("chlo."):
+        return None
+    conversion = CONVERSIONS.get(name)
+    if conversion is None or conversion.by_value or conversion.regions is not FLAT:
+        return None
+    whole = Operation(name, operation.place)
+    whole.operands, whole.results = operation.operands, operation.results
+    whole.result_types, whole.location = operation.result_types, operation.location
+    whole.attributes = attribute(operation, "composite_attributes", dict, {})
+    return whole
+
+
 # -- attributes --------------------------------------------------------------------------------------------------------
 
 

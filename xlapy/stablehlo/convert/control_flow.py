@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from xlapy.hlo.graph import Instruction
 from xlapy.stablehlo.attributes import attribute_text, string_text
-from xlapy.stablehlo.convert.base import Body, Elements, RegionKind, attribute, converts, packed_parameters, packed_root
+from xlapy.stablehlo.convert.arity import check_arity
+from xlapy.stablehlo.convert.base import (
+    CONVERSIONS,
+    Body,
+    Elements,
+    RegionKind,
+    attribute,
+    composed,
+    converts,
+    packed_parameters,
+    packed_root,
+)
 from xlapy.stablehlo.tree import Operation, Region, Symbol
 from xlapy.support.errors import ShapeError
 
@@ -16,8 +27,12 @@ def call(body: Body, operation: Operation) -> Instruction:
 
 
 @converts("stablehlo.composite")
-def composite(body: Body, operation: Operation) -> Instruction:
-    """A call of the decomposition, which remembers what it is the decomposition of."""
+def composite(body: Body, operation: Operation) -> Instruction | Elements:
+    """A call of the decomposition, which remembers what it is made from; an operation of CHLO's is that itself."""
+    whole = composed(operation)
+    if whole is not None:
+        check_arity(whole)
+        return CONVERSIONS[whole.name].convert(body, whole)
     callee = body.functions[attribute(operation, "decomposition", Symbol).name]
     call = body.add("call", *body.operands(operation), called=[callee], is_composite=True)
     call.extra["frontend_attributes"] = (

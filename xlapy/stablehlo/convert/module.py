@@ -17,6 +17,7 @@ from xlapy.stablehlo.convert.base import (
     Conversion,
     Elements,
     attribute,
+    composed,
     constant_literal,
 )
 from xlapy.stablehlo.convert.donation import donations
@@ -134,7 +135,7 @@ class _ProgramConverter:
     def _calls(self, name: str) -> Iterator[tuple[str, Operation]]:
         """The functions that a function names, with the operation that names each; every one is there."""
         for operation in _all_operations(self._functions[name]):
-            if operation.name not in _CALLERS:
+            if operation.name not in _CALLERS or composed(operation) is not None:
                 continue
             for value in operation.attributes.values():
                 for symbol in value if isinstance(value, tuple) else (value,):
