@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -102,6 +103,8 @@ def test_fourier_transforms_and_orders() -> None:
     ("function", "reference"),
     [
         (jax.scipy.special.erf, scipy.special.erf),
+        (lax.erfc, scipy.special.erfc),
+        (lax.bessel_i1e, scipy.special.i1e),
         (jax.scipy.special.erfinv, scipy.special.erfinv),
         (jax.scipy.special.digamma, scipy.special.digamma),
         (jax.scipy.special.gammaln, scipy.special.gammaln),
@@ -118,6 +121,21 @@ def test_fourier_transforms_and_orders() -> None:
 def test_functions_that_come_as_composites(function: Callable[..., Any], reference: Callable[..., Any]) -> None:
     x = np.linspace(0.1, 0.9, 9, dtype=np.float32)
     np.testing.assert_allclose(function(x), reference(x), rtol=1e-5)
+
+
+def test_functions_that_jaxlib_would_take_apart() -> None:
+    """They stay whole, once with what they mean for each type."""
+    x = np.linspace(0.1, 0.9, 8, dtype=np.float32)
+    lowered = jax.jit(lambda x: (lax.erfc(x), lax.erfc(x + 1), lax.erfc(x[:3]), lax.polygamma(x * 0 + 1, x))).lower(x)
+    text = lowered.as_text()
+    assert text.count('composite "chlo.erfc"') == 3 and text.count("func private @chlo.erfc") == 2
+    whole, *_, poly = lowered.compile()(x)
+    np.testing.assert_allclose(whole, scipy.special.erfc(x), rtol=1e-5)
+    np.testing.assert_allclose(poly, scipy.special.polygamma(1, x), rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lax.lgamma))(x), scipy.special.digamma(x), rtol=1e-4)
+    (rows,) = jax.export.symbolic_shape("rows")
+    exported = jax.export.export(jax.jit(lax.erfc))(jax.ShapeDtypeStruct((rows,), np.float32))
+    np.testing.assert_allclose(exported.call(x), scipy.special.erfc(x), rtol=1e-5)
 
 
 NARROW_TYPES = """\

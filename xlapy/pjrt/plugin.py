@@ -52,6 +52,7 @@ def _make_client(name: str) -> Any:
     use, too."""
     if not xla_client.pjrt_plugin_loaded(name):
         xla_client.load_pjrt_plugin_with_c_api(name, late("xlapy.pjrt.api").capsule())
+        late("xlapy.pjrt.lowerings").register()
     made = xla_bridge.make_pjrt_c_api_client(name)
     if "cpu" not in platforms_asked_for():
         xla_bridge._backends["cpu"] = made

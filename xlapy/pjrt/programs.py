@@ -7,14 +7,19 @@ them here, in this process; what comes from elsewhere is `stablehlo.bytecode`'s.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from jax.interpreters import mlir
+from jaxlib.mlir.dialects import stablehlo
 
 from xlapy.executable import Executable
 from xlapy.jax.callbacks import Effects
 from xlapy.jax.lowering import compile_text
 from xlapy.options import CompileOptions
+from xlapy.pjrt.lowerings import drop_decompositions
 from xlapy.pjrt.records import HostCallbacks
 from xlapy.support.errors import ExecutionError, UnsupportedError
 from xlapy.support.protobuf import INT, decode, present, repeated, single
@@ -83,13 +88,37 @@ class LateCallbacks(Sequence[Callable[..., Any]]):
         return True
 
 
+class _Contexts:
+    """MLIR's contexts, of which a thread has one for itself meanwhile. To make one takes as long as to read a program
+    of some hundred operations. It remembers all constants of the programs that were read in it, and so does not stay
+    for ever."""
+
+    def __init__(self) -> None:
+        self._idle: list[tuple[Any, int]] = []
+
+    @contextmanager
+    def context(self, byte_count: int) -> Iterator[Any]:
+        """A context to read a program of so many bytes in."""
+        try:
+            context, read = self._idle.pop()
+        except IndexError:
+            context, read = mlir.make_ir_context(), 0
+        with context:
+            yield context
+        if read + byte_count < _MOST_BYTES_READ:
+            self._idle.append((context, read + byte_count))
+
+
+_MOST_BYTES_READ = 1 << 20
+_CONTEXTS = _Contexts()
+
+
 def text_of_artifact(code: bytes) -> str:
     """The StableHLO of a portable artifact of this jaxlib's."""
-    from jax.interpreters import mlir
-    from jaxlib.mlir.dialects import stablehlo
-
-    with mlir.make_ir_context() as context:
-        return str(stablehlo.deserialize_portable_artifact(context, code))
+    with _CONTEXTS.context(len(code)) as context:
+        module = stablehlo.deserialize_portable_artifact(context, code)
+        drop_decompositions(module)
+        return str(module)
 
 
 def compile_artifact(code: bytes, form: str, callbacks: LateCallbacks, options: CompileOptions) -> Executable:
