@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import traceback
 
 from xlapy.pjrt.abi import ErrorCode
@@ -35,10 +34,10 @@ def error_of(error: BaseException) -> int:
     """A new PJRT_Error, which its receiver destroys. What is no error of xlapy's, as one of a function that the program
     calls, comes with its traceback.
 
-    Ctrl-C is raised once more, in the main thread, when that is back in Python: JAX knows no other errors than its
-    own."""
+    JAX knows no other errors than its own. So Ctrl-C is raised once more in the main thread, by native code when Python
+    has returned to it."""
     if isinstance(error, KeyboardInterrupt):
-        _thread.interrupt_main()
+        native().record.is_interrupted = 1
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.INTERNAL)
     message = str(error) if isinstance(error, XlaError) else "".join(traceback.format_exception(error))
     data = message.encode(errors="replace")

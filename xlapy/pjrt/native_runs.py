@@ -245,14 +245,14 @@ def _execute(module: Module) -> None:
     with ApiFunction(module, "PJRT_LoadedExecutable_Execute") as f:
         executable = f.argument("executable")
         with f.if_(f.not_(_is_simple(f, executable))):
-            f.ret(python_function(f))
+            f.ret(_interrupting(f, python_function(f)))
         count = f.argument("num_args")
         (arguments,) = f.if_else(
             is_zero(f, count), lambda: f.const(PTR, 0), lambda: f.load(f.argument("argument_lists"), PTR)
         )
         context = f.call_value("take_context", [executable], PTR)
         with f.if_(is_null(f, context)):
-            f.ret(python_function(f))
+            f.ret(_interrupting(f, python_function(f)))
         places, data, made = (
             word(f, context, number, PTR)
             for number in (WrapperWord.PARAMETERS, WrapperWord.RESULTS, WrapperWord.OBJECTS)
@@ -261,7 +261,7 @@ def _execute(module: Module) -> None:
         with f.if_(f.compare("ne", held, count)):
             f.call("unhold_all", [arguments, held])
             f.call("leave_context", [executable, context])
-            f.ret(python_function(f))
+            f.ret(_interrupting(f, python_function(f)))
         done = f.call_value("make_results", [executable, arguments, context], I64)
         result_count = get(f, executable, ExecutableRecord, "result_count")
         with f.if_(f.compare("ne", done, result_count)):
@@ -281,7 +281,7 @@ def _execute(module: Module) -> None:
             failed = get(f, executable, ExecutableRecord, "failed")
             error = f.call_value(failed, [executable, context, status], PTR)
             f.call("leave_context", [executable, context])
-            f.ret(error)
+            f.ret(_interrupting(f, error))
         with f.if_(not_zero(f, result_count)):
             f.memcpy(f.load(f.argument("output_lists"), PTR), made, f.mul(result_count, I64.bytes))
         f.call("leave_context", [executable, context])
@@ -291,6 +291,14 @@ def _execute(module: Module) -> None:
 
 
 _NO_MEMORY = "no_memory"
+
+
+def _interrupting(f: ApiFunction, error: Value) -> Value:
+    """The error with which a run ends. If Ctrl-C has ended it, Python is to raise that when its main thread goes on."""
+    word = place(f, platform(f), PlatformRecord, "is_interrupted")
+    with f.if_(not_zero(f, f.atomic_update("xchg", word, f.const(I64, 0)))):
+        f.call("PyErr_SetInterrupt", [])
+    return error
 
 
 def _is_simple(f: ApiFunction, executable: Value) -> Value:

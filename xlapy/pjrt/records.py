@@ -30,7 +30,8 @@ class PlatformRecord(ctypes.Structure):
     """What all functions share.
 
     `lock` is 1 while a thread has it. `python` is a table of what Python does for functions of the API, for those that
-    native code does not do alone; `element_bytes` a table by PJRT_Buffer_Type, of -1 where there is no such type.
+    native code does not do alone; `element_bytes` a table by PJRT_Buffer_Type, of -1 where there is no such type;
+    `is_interrupted` says that a run has ended by Ctrl-C.
     """
 
     _fields_ = (
@@ -45,6 +46,7 @@ class PlatformRecord(ctypes.Structure):
         ("idle_bytes", _Number),
         ("bytes_in_use", _Number),
         ("peak_bytes_in_use", _Number),
+        ("is_interrupted", _Number),
     )
 
 
