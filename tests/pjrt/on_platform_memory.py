@@ -184,3 +184,12 @@ def test_programs_are_dropped_with_their_functions() -> None:
         assert jax.jit(lambda x, number=number: x * number)(2.0) == 2 * number
     jax.clear_caches()
     assert jax.jit(lambda x: x * 3)(2.0) == 6
+
+
+def test_results_in_other_kinds_of_memory() -> None:
+    (device,) = jax.devices()
+    place = jax.sharding.SingleDeviceSharding(device, memory_kind="pinned_host")
+    moved = jax.jit(lambda x: (x * 2, x + 1), out_shardings=(place, None))(3.0)
+    assert [array.sharding.memory_kind for array in moved] == ["pinned_host", "device"]
+    back = jax.jit(lambda x: jax.device_put(x, jax.memory.Space.Device) + 1)(moved[0])
+    assert back == 7 and back.sharding.memory_kind == "device"

@@ -27,6 +27,12 @@ _KINDS: Mapping[str, Any] = {
 
 _EXTENSIONS = {
     "PJRT_FFI_UserData_Add": "context ptr, type_id i64, data ptr",
+    "PJRT_Shardings_PJRT_Executable_ParameterShardings": (
+        "executable ptr, num_parameters size, shardings ptr, sharding_sizes ptr"
+    ),
+    "PJRT_Shardings_PJRT_Executable_OutputShardings": (
+        "executable ptr, num_outputs size, shardings ptr, sharding_sizes ptr"
+    ),
     "PJRT_Layouts_MemoryLayout_Destroy": "layout ptr",
     "PJRT_Layouts_MemoryLayout_Serialize": (
         "layout ptr, serialized_bytes ptr, serialized_bytes_size size, serialized_layout ptr, "
@@ -103,6 +109,14 @@ _ARGUMENTS = _EXTENSIONS | {
     "PJRT_Device_DefaultMemory": "device ptr, memory ptr",
     "PJRT_Device_GetAttributes": (
         "device ptr, attributes ptr, num_attributes size, device_attributes ptr, attributes_deleter ptr"
+    ),
+    "PJRT_Device_MemoryStats": (
+        "device ptr, bytes_in_use i64, peak_bytes_in_use i64, peak_bytes_in_use_is_set bool, num_allocs i64, "
+        "num_allocs_is_set bool, largest_alloc_size i64, largest_alloc_size_is_set bool, bytes_limit i64, "
+        "bytes_limit_is_set bool, bytes_reserved i64, bytes_reserved_is_set bool, peak_bytes_reserved i64, "
+        "peak_bytes_reserved_is_set bool, bytes_reservable_limit i64, bytes_reservable_limit_is_set bool, "
+        "largest_free_block_bytes i64, largest_free_block_bytes_is_set bool, pool_bytes i64, pool_bytes_is_set bool, "
+        "peak_pool_bytes i64, peak_pool_bytes_is_set bool"
     ),
     "PJRT_Memory_Id": "memory ptr, id i32",
     "PJRT_Memory_Kind": "memory ptr, kind ptr, kind_size size",
@@ -381,6 +395,7 @@ class ExtensionBase(ctypes.Structure):
 class ExtensionType:
     LAYOUTS = 4
     FFI = 5
+    SHARDINGS = 19
 
 
 class ErrorCode:

@@ -4,30 +4,56 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Sequence
 
-from xlapy.pjrt import abi, buffers, client, executables
-from xlapy.pjrt.native import native
-from xlapy.pjrt.table import capsule_of, new_table
+from xlapy.pjrt import abi, buffers, client, executables, inspection
+from xlapy.pjrt.native import EXTENSION_FUNCTIONS, native
+from xlapy.pjrt.table import FUNCTIONS, capsule_of, new_table
 from xlapy_runtime.capsules import keep_for_good
 
-__all__ = ["buffers", "capsule", "client", "executables"]
+__all__ = ["buffers", "capsule", "client", "executables", "inspection"]
 
 
-class FfiExtension(ctypes.Structure):
-    """PJRT_FFI_Extension: of its functions the one that JAX tells the functions of a program with."""
-
-    _fields_ = (
-        ("base", abi.ExtensionBase),
-        ("type_register", ctypes.c_void_p),
-        ("user_data_add", ctypes.c_void_p),
-        ("register_handler", ctypes.c_void_p),
-    )
+_EXTENSIONS = {
+    abi.ExtensionType.FFI: (None, "PJRT_FFI_UserData_Add", None),
+    abi.ExtensionType.SHARDINGS: (
+        "PJRT_Shardings_PJRT_Executable_ParameterShardings",
+        "PJRT_Shardings_PJRT_Executable_OutputShardings",
+    ),
+    abi.ExtensionType.LAYOUTS: (
+        "PJRT_Layouts_MemoryLayout_Destroy",
+        "PJRT_Layouts_MemoryLayout_Serialize",
+        "PJRT_Layouts_PJRT_Client_GetDefaultLayout",
+        "PJRT_Layouts_PJRT_Buffer_MemoryLayout",
+        "PJRT_Layouts_PJRT_Topology_GetDefaultLayout",
+        "PJRT_Layouts_PJRT_Executable_GetOutputLayouts",
+        "PJRT_Layouts_PJRT_Executable_GetParameterLayouts",
+    ),
+}
+"""The functions of each extension, in their order. Of those for the foreign function interface it is the one by which
+JAX tells the functions of a program. JAX calls the last one of layouts without asking whether it is there."""
 
 
 @functools.cache
 def capsule() -> object:
     """The table as JAX wants it, made once."""
-    extension = FfiExtension(user_data_add=native().address("PJRT_FFI_UserData_Add"))
-    extension.base.struct_size, extension.base.type = ctypes.sizeof(FfiExtension), abi.ExtensionType.FFI
-    keep_for_good(extension)
-    return capsule_of(new_table(ctypes.addressof(extension)))
+    first = 0
+    for kind, functions in _EXTENSIONS.items():
+        first = _extension(kind, functions, first)
+    return capsule_of(new_table(first))
+
+
+def _extension(kind: int, functions: Sequence[str | None], following: int) -> int:
+    """The address of an extension: a head, and the addresses of functions."""
+    head, slot = ctypes.sizeof(abi.ExtensionBase), ctypes.sizeof(ctypes.c_void_p)
+    memory = ctypes.create_string_buffer(head + slot * len(functions))
+    keep_for_good(memory)
+    base = abi.ExtensionBase.from_buffer(memory)
+    base.struct_size, base.type, base.next = len(memory), kind, following
+    addresses = (ctypes.c_void_p * len(functions)).from_buffer(memory, head)
+    addresses[:] = [_address(name) if name else None for name in functions]
+    return ctypes.addressof(memory)
+
+
+def _address(name: str) -> int:
+    return native().address(name) if name in EXTENSION_FUNCTIONS else FUNCTIONS.callback(name)

@@ -94,7 +94,7 @@ def client() -> Client:
 class NamedValues:
     """A table of PJRT_NamedValue."""
 
-    def __init__(self, values: Mapping[str, bool | int | str | Sequence[int]]) -> None:
+    def __init__(self, values: Mapping[str, bool | int | float | str | Sequence[int]]) -> None:
         self._table = (NamedValue * max(1, len(values)))()
         self._kept: list[Any] = []
         self.count = len(values)
@@ -102,7 +102,7 @@ class NamedValues:
         for place, (name, value) in zip(self._table, values.items(), strict=False):
             self._store(place, name, value)
 
-    def _store(self, place: NamedValue, name: str, value: bool | int | str | Sequence[int]) -> None:
+    def _store(self, place: NamedValue, name: str, value: bool | int | float | str | Sequence[int]) -> None:
         title = Text(name)
         self._kept.append(title)
         place.struct_size = size_of(NamedValue)
@@ -112,6 +112,8 @@ class NamedValues:
                 place.type, place.bool_value = ValueType.BOOL, value
             case int():
                 place.type, place.int64_value = ValueType.INT64, value
+            case float():
+                place.type, place.float_value = ValueType.FLOAT, value
             case str():
                 text = Text(value)
                 self._kept.append(text)

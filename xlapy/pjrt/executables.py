@@ -10,15 +10,12 @@ import ctypes
 import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-
-from xlapy.executable import Executable
 from xlapy.options import CompileOptions
 from xlapy.pjrt import abi
 from xlapy.pjrt.buffers import array_in, empty_buffer, new_buffer, type_of
-from xlapy.pjrt.client import Device, client
+from xlapy.pjrt.client import MEMORY_KINDS, Device, Memory, client
 from xlapy.pjrt.errors import error_of
 from xlapy.pjrt.native import native
 from xlapy.pjrt.programs import (
@@ -26,7 +23,9 @@ from xlapy.pjrt.programs import (
     ComputationDevices,
     DeviceAssignment,
     LateCallbacks,
-    compile_artifact,
+    ProgramText,
+    compile_program,
+    read_artifact,
     read_options,
 )
 from xlapy.pjrt.records import (
@@ -45,63 +44,79 @@ from xlapy_runtime.capsules import keep_for_good
 from xlapy_runtime.program import ArraySpec, TokenSpec
 
 Spec = ArraySpec | TokenSpec
+Kept = TypeVar("Kept")
 
 
 class LoadedExecutable:
     """A program on a device, with the record of it that native code reads."""
 
-    def __init__(self, executable: Executable, callbacks: LateCallbacks, code: bytes, options: bytes) -> None:
-        program = executable.runnable.program
-        self.executable = executable
-        self.callbacks = callbacks
-        self.options = options
+    def __init__(self, source: ProgramText, code: bytes, options: bytes) -> None:
         self.build_options = read_options(options)
         self.device = _device_of(self.build_options)
+        self.callbacks = LateCallbacks()
+        self.executable = compile_program(source, self.callbacks, CompileOptions())
+        self.code, self.options = code, options
+        self.kept: dict[str, Any] = {}
+        self.failure: BaseException | None = None
+        self._contexts: list[Any] = []
+        program = self.executable.runnable.program
         self.parameters = _leaves(program.parameters)
         self.results = _leaves(program.result if isinstance(program.result, tuple) else (program.result,))
-        self.name = Text(executable.name)
-        self.fingerprint = Text(hashlib.sha256(code).hexdigest())
-        self.assignment = Text(encode(DeviceAssignment(1, 1, [ComputationDevices([self.device.number])])))
-        self.donated = sorted(set(program.aliases.values()))
-        self.direct = None if self._has_tokens() else executable.runnable.direct
-        self.contexts: list[Any] = []
-        self.failure: BaseException | None = None
-        self._describe_results()
-        self._describe()
+        places = [place for place, spec in enumerate(self.parameters) if isinstance(spec, ArraySpec)]
+        self.donated = sorted({places[number] for number in program.aliases.values()})
+        self.direct = None if self._has_tokens() else self.executable.runnable.direct
+        self._describe(source)
+        self._record_results(source)
+        self.record = self._new_record()
         self.address = ctypes.addressof(self.record)
         native().expect(sum(spec.nbytes for spec in self.results if isinstance(spec, ArraySpec)))
+
+    def keep(self, name: str, value: Kept) -> Kept:
+        """The value, which lives as long as the program: JAX has its address."""
+        self.kept[name] = value
+        return value
 
     def _has_tokens(self) -> bool:
         return any(isinstance(spec, TokenSpec) for spec in (*self.parameters, *self.results))
 
-    def _describe_results(self) -> None:
-        """Tables of types and dimensions, one result after the other."""
-        specs = self.results
-        dims = [_dims_of(spec) for spec in specs]
-        self.types = (ctypes.c_int * max(1, len(specs)))(*map(_type_of, specs))
-        self.dims = numbers([size for sizes in dims for size in sizes])
-        self.ranks = numbers([len(sizes) for sizes in dims])
+    def _describe(self, source: ProgramText) -> None:
+        """What JAX asks for: texts, and tables of types and dimensions, one result after the other."""
+        self.name = Text(self.executable.name)
+        self.fingerprint = Text(hashlib.sha256(self.code).hexdigest())
+        self.assignment = Text(encode(DeviceAssignment(1, 1, [ComputationDevices([self.device.number])])))
         self.device_table = numbers([self.device.address])
         self.logical_ids = abi.LogicalIds(0, 0)
-        self.result_kinds = self._kinds(len(specs))
-        self.parameter_kinds = self._kinds(len(self.parameters))
+        self.types = (ctypes.c_int * max(1, len(self.results)))(*map(_type_of, self.results))
+        dims = [dims_of(spec) for spec in self.results]
+        self.dims = numbers([size for sizes in dims for size in sizes])
+        self.ranks = numbers([len(sizes) for sizes in dims])
+        self.result_kinds = self._kinds(len(self.results), source.result_kinds)
+        self.parameter_kinds = self._kinds(len(self.parameters), source.parameter_kinds)
 
-    def _kinds(self, count: int) -> tuple[Any, Any]:
-        kind = self.device.memories[0].kind
-        return numbers([kind.address] * count), numbers([kind.size] * count)
+    def _kinds(self, count: int, stated: Sequence[str | None]) -> tuple[Any, Any]:
+        """The tables of the kinds of memory that arrays are in, and of their lengths."""
+        kinds = [self._memory(number, stated).kind for number in range(count)]
+        return numbers([kind.address for kind in kinds]), numbers([kind.size for kind in kinds])
 
-    def _describe(self) -> None:
-        program = self.executable.runnable.program
+    def _memory(self, number: int, stated: Sequence[str | None]) -> Memory:
+        kind = stated[number] if number < len(stated) else None
+        return self.device.memories[MEMORY_KINDS.index(kind) if kind in MEMORY_KINDS else 0]
+
+    def _record_results(self, source: ProgramText) -> None:
+        aliases = self.executable.runnable.program.aliases
         self._results = (ResultRecord * max(1, len(self.results)))()
         place = ctypes.addressof(self.dims)
         for number, (record, spec) in enumerate(zip(self._results, self.results, strict=False)):
             byte_count = spec.nbytes if isinstance(spec, ArraySpec) else 0
-            record.type, record.rank, record.dims = _type_of(spec), len(_dims_of(spec)), place
+            record.type, record.rank, record.dims = _type_of(spec), len(dims_of(spec)), place
             record.byte_count, record.home = byte_count, native().home_address(byte_count)
-            record.donor = program.aliases.get(number, -1)
+            record.donor = aliases.get(number, -1)
+            record.memory = self._memory(number, source.result_kinds).address
             place += 8 * record.rank
+
+    def _new_record(self) -> ExecutableRecord:
         self._donated = numbers(self.donated)
-        self.record = ExecutableRecord(
+        return ExecutableRecord(
             holders=1,
             entry=None if self.direct is None else self.direct.entry.address,
             parameter_count=len(self.parameters),
@@ -111,8 +126,6 @@ class LoadedExecutable:
             donated=ctypes.addressof(self._donated),
             new_context=_NEW_CONTEXT_ADDRESS,
             failed=_FAILED_ADDRESS,
-            device=self.device.address,
-            memory=self.device.record.memory,
             replica_count=max(1, self.build_options.num_replicas),
             partition_count=max(1, self.build_options.num_partitions),
         )
@@ -121,7 +134,7 @@ class LoadedExecutable:
         """Another context, which lives as long as the program."""
         assert self.direct is not None
         context = self.direct.new_context()
-        self.contexts.append(context)
+        self._contexts.append(context)
         return context.address
 
     def run(self, buffers: Sequence[int], deleted: Sequence[int]) -> list[int]:
@@ -136,13 +149,10 @@ class LoadedExecutable:
             arguments = _BUFFER_DELETE(buffer=buffers[number])
             native().function("PJRT_Buffer_Delete")(ctypes.addressof(arguments))
         results = value if isinstance(value, tuple) else (value,)
-        return [self._buffer(spec, result) for spec, result in zip(self.results, results, strict=True)]
-
-    def _buffer(self, spec: Spec, result: np.ndarray[Any, Any] | None) -> int:
-        memory = self.device.memories[0].address
-        if result is None:
-            return empty_buffer(_type_of(spec), (), memory)
-        return new_buffer(result, memory)
+        return [
+            empty_buffer(_type_of(spec), (), record.memory) if result is None else new_buffer(result, record.memory)
+            for spec, record, result in zip(self.results, self._results, results, strict=False)
+        ]
 
 
 _BUFFER_DELETE = abi.arguments_of("PJRT_Buffer_Delete")
@@ -154,7 +164,7 @@ def _leaves(tree: tuple[Any, ...]) -> tuple[Spec, ...]:
     return tree
 
 
-def _dims_of(spec: Spec) -> tuple[int, ...]:
+def dims_of(spec: Spec) -> tuple[int, ...]:
     return spec.dims if isinstance(spec, ArraySpec) else ()
 
 
@@ -177,16 +187,15 @@ def _device_of(options: BuildOptions) -> Device:
 _LOADED: dict[int, LoadedExecutable] = {}
 
 
-def _loaded(handle: int) -> LoadedExecutable:
+def loaded(handle: int) -> LoadedExecutable:
+    """The program of a handle."""
     return _LOADED[handle]
 
 
 def load(code: bytes, form: str, options: bytes) -> int:
     """Compiles a program; its handle."""
     drop_dead()
-    _device_of(read_options(options))  # asked before it is compiled
-    callbacks = LateCallbacks()
-    made = LoadedExecutable(compile_artifact(code, form, callbacks, CompileOptions()), callbacks, code, options)
+    made = LoadedExecutable(read_artifact(code, form), code, options)
     _LOADED[made.address] = made
     return made.address
 
@@ -202,16 +211,16 @@ def drop_dead() -> None:
 def _new_context(handle: int) -> int:
     """`ptr new_context(ptr executable)`: null for what goes wrong, of which Python hears when it runs the program."""
     try:
-        return _loaded(handle).new_context()
+        return loaded(handle).new_context()
     except BaseException as error:  # noqa: BLE001 - the run by Python raises it
-        _loaded(handle).failure = error
+        loaded(handle).failure = error
         return 0
 
 
 def _failed(handle: int, context: int, status: int) -> int:
     """`PJRT_Error* failed(ptr executable, ptr context, i32 status)`: what native code has kept for its caller."""
     try:
-        direct = _loaded(handle).direct
+        direct = loaded(handle).direct
         assert direct is not None
         direct.failed(context, status)
     except BaseException as error:  # noqa: BLE001 - becomes the error that JAX raises
@@ -232,7 +241,7 @@ _FAILED_ADDRESS = _address(ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ct
 
 
 @implements("PJRT_Client_Compile")
-def compile_program(arguments: Any) -> None:
+def compile_and_load(arguments: Any) -> None:
     program = abi.Program.from_address(arguments.program)
     code, form = (ctypes.string_at(*where) for where in _places_of(program))
     options = ctypes.string_at(arguments.compile_options, arguments.compile_options_size)
@@ -246,22 +255,22 @@ def _places_of(program: abi.Program) -> tuple[tuple[int, int], tuple[int, int]]:
 @implements("PJRT_LoadedExecutable_Execute")
 def execute(arguments: Any) -> None:
     """A run that is not simple, or went wrong."""
-    loaded = _loaded(arguments.executable)
-    failure, loaded.failure = loaded.failure, None
+    made = loaded(arguments.executable)
+    failure, made.failure = made.failure, None
     if failure is not None:
         raise failure
-    if loaded.record.is_deleted:
-        raise ArgumentError(f"{loaded.executable.name} has been deleted")
+    if made.record.is_deleted:
+        raise ArgumentError(f"{made.executable.name} has been deleted")
     if arguments.num_devices != 1:
         raise InternalError(f"a run on {arguments.num_devices} devices")
     options = abi.ExecuteOptions.from_address(arguments.options)
     context = ExecuteContextRecord.from_address(options.context) if options.context else None
     if context is not None and context.data:
-        loaded.callbacks.read(context.data)
+        made.callbacks.read(context.data)
     kept = read_numbers(options.non_donatable_input_indices, options.num_non_donatable_input_indices)
     (given,) = read_numbers(arguments.argument_lists, 1) if arguments.num_args else (0,)
-    deleted = [number for number in loaded.donated if number not in kept]
-    results = loaded.run(read_numbers(given, arguments.num_args), deleted)
+    deleted = [number for number in made.donated if number not in kept]
+    results = made.run(read_numbers(given, arguments.num_args), deleted)
     if results:
         (place,) = read_numbers(arguments.output_lists, 1)
         ctypes.memmove(place, numbers(results), 8 * len(results))
@@ -271,19 +280,19 @@ def execute(arguments: Any) -> None:
 
 @implements("PJRT_LoadedExecutable_AddressableDevices")
 def executable_devices(arguments: Any) -> None:
-    arguments.addressable_devices = ctypes.addressof(_loaded(arguments.executable).device_table)
+    arguments.addressable_devices = ctypes.addressof(loaded(arguments.executable).device_table)
     arguments.num_addressable_devices = 1
 
 
 @implements("PJRT_LoadedExecutable_AddressableDeviceLogicalIds")
 def executable_logical_ids(arguments: Any) -> None:
-    arguments.addressable_device_logical_ids = ctypes.addressof(_loaded(arguments.executable).logical_ids)
+    arguments.addressable_device_logical_ids = ctypes.addressof(loaded(arguments.executable).logical_ids)
     arguments.num_addressable_device_logical_ids = 1
 
 
 @implements("PJRT_LoadedExecutable_GetDeviceAssignment")
 def executable_assignment(arguments: Any) -> None:
-    text = _loaded(arguments.executable).assignment
+    text = loaded(arguments.executable).assignment
     arguments.serialized_bytes, arguments.serialized_bytes_size = text.address, text.size
     arguments.serialized_device_assignment = None
     arguments.serialized_device_assignment_deleter = nothing_to_delete()
@@ -296,38 +305,38 @@ def nothing_to_delete() -> int:
 
 @implements("PJRT_Executable_Name")
 def executable_name(arguments: Any) -> None:
-    text = _loaded(arguments.executable).name
+    text = loaded(arguments.executable).name
     arguments.executable_name, arguments.executable_name_size = text.address, text.size
 
 
 @implements("PJRT_Executable_Fingerprint", "PJRT_LoadedExecutable_Fingerprint")
 def executable_fingerprint(arguments: Any) -> None:
-    text = _loaded(arguments.executable).fingerprint
+    text = loaded(arguments.executable).fingerprint
     arguments.executable_fingerprint, arguments.executable_fingerprint_size = text.address, text.size
 
 
 @implements("PJRT_Executable_OutputElementTypes")
 def output_types(arguments: Any) -> None:
-    loaded = _loaded(arguments.executable)
-    arguments.output_types, arguments.num_output_types = ctypes.addressof(loaded.types), len(loaded.results)
+    made = loaded(arguments.executable)
+    arguments.output_types, arguments.num_output_types = ctypes.addressof(made.types), len(made.results)
 
 
 @implements("PJRT_Executable_OutputDimensions")
 def output_dimensions(arguments: Any) -> None:
-    loaded = _loaded(arguments.executable)
-    arguments.num_outputs = len(loaded.results)
-    arguments.dims, arguments.dim_sizes = ctypes.addressof(loaded.dims), ctypes.addressof(loaded.ranks)
+    made = loaded(arguments.executable)
+    arguments.num_outputs = len(made.results)
+    arguments.dims, arguments.dim_sizes = ctypes.addressof(made.dims), ctypes.addressof(made.ranks)
 
 
 @implements("PJRT_Executable_OutputMemoryKinds")
 def output_memory_kinds(arguments: Any) -> None:
-    loaded = _loaded(arguments.executable)
-    arguments.num_outputs = len(loaded.results)
-    arguments.memory_kinds, arguments.memory_kind_sizes = map(ctypes.addressof, loaded.result_kinds)
+    made = loaded(arguments.executable)
+    arguments.num_outputs = len(made.results)
+    arguments.memory_kinds, arguments.memory_kind_sizes = map(ctypes.addressof, made.result_kinds)
 
 
 @implements("PJRT_Executable_ParameterMemoryKinds")
 def parameter_memory_kinds(arguments: Any) -> None:
-    loaded = _loaded(arguments.executable)
-    arguments.num_parameters = len(loaded.parameters)
-    arguments.memory_kinds, arguments.memory_kind_sizes = map(ctypes.addressof, loaded.parameter_kinds)
+    made = loaded(arguments.executable)
+    arguments.num_parameters = len(made.parameters)
+    arguments.memory_kinds, arguments.memory_kind_sizes = map(ctypes.addressof, made.parameter_kinds)

@@ -87,6 +87,11 @@ def _add_decomposition(operation: Callable[..., Any], symbol: str, types: list[A
 def drop_decompositions(module: Any) -> None:
     """Removes the functions that say what composites are made of that xlapy takes as a whole: nobody looks at them."""
     for operation in list(module.body.operations):
-        symbol = operation.attributes["sym_name"].value if "sym_name" in operation.attributes else ""
+        symbol = symbol_of(operation)
         if symbol.startswith(_PREFIX) and ".".join(symbol.split(".")[:2]) in CONVERSIONS:
             operation.erase()
+
+
+def symbol_of(operation: Any) -> str:
+    """The name of a function; empty for what has none."""
+    return str(operation.attributes["sym_name"].value) if "sym_name" in operation.attributes else ""

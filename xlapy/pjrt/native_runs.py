@@ -177,7 +177,7 @@ def _arguments(module: Module) -> None:
             k.call(UNHOLD_SYMBOL, [word(k, buffers, each.index, PTR)])
 
 
-_KIND = ("type", "rank", "dims", "byte_count")
+_KIND = ("type", "rank", "dims", "byte_count", "memory")
 
 
 def _results(module: Module) -> None:
@@ -186,9 +186,7 @@ def _results(module: Module) -> None:
     parameters = [("executable", PTR), ("arguments", PTR), ("context", PTR)]
     with KernelBuilder(module, "make_results", parameters, I64, "internal") as k:
         executable, arguments, context = k.parameters.values()
-        count, results, memory = (
-            get(k, executable, ExecutableRecord, name) for name in ("result_count", "results", "memory")
-        )
+        count, results = (get(k, executable, ExecutableRecord, name) for name in ("result_count", "results"))
         places, data, made = (
             word(k, context, number, PTR)
             for number in (WrapperWord.PARAMETERS, WrapperWord.RESULTS, WrapperWord.OBJECTS)
@@ -204,9 +202,8 @@ def _results(module: Module) -> None:
             is_there = k.not_(is_null(k, block))
             with k.if_(is_there):
                 k.store(k.gep(data, number, I64.bytes), data_of(k, block))
-                buffer = k.call_value(
-                    NEW_RECORD_SYMBOL, [*(get(k, result, ResultRecord, n) for n in _KIND), memory], PTR
-                )
+                kind = [get(k, result, ResultRecord, name) for name in _KIND]
+                buffer = k.call_value(NEW_RECORD_SYMBOL, kind, PTR)
                 put_block(k, buffer, block)
                 k.store(k.gep(made, number, I64.bytes), buffer)
             return [k.add(number, 1), k.add(done, k.zext(is_there, I64))]

@@ -19,7 +19,7 @@ from xlapy.executable import Executable
 from xlapy.jax.callbacks import Effects
 from xlapy.jax.lowering import compile_text
 from xlapy.options import CompileOptions
-from xlapy.pjrt.lowerings import drop_decompositions
+from xlapy.pjrt.lowerings import drop_decompositions, symbol_of
 from xlapy.pjrt.records import HostCallbacks
 from xlapy.support.errors import ExecutionError, UnsupportedError
 from xlapy.support.protobuf import INT, decode, present, repeated, single
@@ -113,16 +113,35 @@ _MOST_BYTES_READ = 1 << 20
 _CONTEXTS = _Contexts()
 
 
-def text_of_artifact(code: bytes) -> str:
-    """The StableHLO of a portable artifact of this jaxlib's."""
+@dataclass(frozen=True, slots=True)
+class ProgramText:
+    """A program as text, and the kinds of memory that JAX wants its parameters and results in; None for any."""
+
+    text: str
+    parameter_kinds: tuple[str | None, ...]
+    result_kinds: tuple[str | None, ...]
+
+
+def read_artifact(code: bytes, form: str) -> ProgramText:
+    """What a portable artifact of this jaxlib's says."""
+    if form != "mlir":
+        raise UnsupportedError(f"xlapy compiles programs of JAX in the form 'mlir', not {form!r}")
     with _CONTEXTS.context(len(code)) as context:
         module = stablehlo.deserialize_portable_artifact(context, code)
         drop_decompositions(module)
-        return str(module)
+        (main,) = (operation for operation in module.body.operations if symbol_of(operation) == "main")
+        return ProgramText(str(module), _memory_kinds(main, "arg_attrs"), _memory_kinds(main, "res_attrs"))
 
 
-def compile_artifact(code: bytes, form: str, callbacks: LateCallbacks, options: CompileOptions) -> Executable:
+def _memory_kinds(main: Any, table: str) -> tuple[str | None, ...]:
+    if table not in main.attributes:
+        return ()
+    return tuple(row[_MEMORY_KIND].value if _MEMORY_KIND in row else None for row in main.attributes[table])
+
+
+_MEMORY_KIND = "mhlo.memory_kind"
+
+
+def compile_program(program: ProgramText, callbacks: LateCallbacks, options: CompileOptions) -> Executable:
     """Compiles a program as JAX hands it over."""
-    if form != "mlir":
-        raise UnsupportedError(f"xlapy compiles programs of JAX in the form 'mlir', not {form!r}")
-    return compile_text(text_of_artifact(code), options, Effects(callbacks))
+    return compile_text(program.text, options, Effects(callbacks))

@@ -114,8 +114,8 @@ class BufferState:
 
 
 class ResultRecord(ctypes.Structure):
-    """A result of a program: what its buffer is, the class of its block, and the argument in whose memory it is made,
-    or -1."""
+    """A result of a program: what its buffer is, the class of its block, the argument in whose memory it is made, or
+    -1, and the memory that it is said to be in."""
 
     _fields_ = (
         ("type", _Number),
@@ -124,6 +124,7 @@ class ResultRecord(ctypes.Structure):
         ("byte_count", _Number),
         ("home", _Pointer),
         ("donor", _Number),
+        ("memory", _Pointer),
     )
 
 
@@ -148,8 +149,6 @@ class ExecutableRecord(ctypes.Structure):
         ("call_number", _Number),
         ("new_context", _Pointer),
         ("failed", _Pointer),
-        ("device", _Pointer),
-        ("memory", _Pointer),
         ("replica_count", _Number),
         ("partition_count", _Number),
     )
