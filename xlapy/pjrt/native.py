@@ -16,7 +16,7 @@ from xlapy.options import environment
 from xlapy.pjrt.abi import ELEMENT_TYPES, FUNCTIONS
 from xlapy.pjrt.native_buffers import HOLD_SYMBOL, NEW_BUFFER_SYMBOL, NEW_RECORD_SYMBOL, UNHOLD_SYMBOL, emit_buffers
 from xlapy.pjrt.native_buffers import SYMBOLS as BUFFER_SYMBOLS
-from xlapy.pjrt.native_memory import PLATFORM_SYMBOL, TRIM_SYMBOL, MemoryFunctions
+from xlapy.pjrt.native_memory import LEAST_BYTES, MOST_BYTES, PLATFORM_SYMBOL, TRIM_SYMBOL, MemoryFunctions
 from xlapy.pjrt.native_runs import (
     DEAD_EXECUTABLES_SYMBOL,
     IS_ENDING_SYMBOL,
@@ -33,9 +33,7 @@ from xlapy_runtime.size_classes import class_bytes, size_class
 EXTENSION_FUNCTIONS = ("PJRT_FFI_UserData_Add", "PJRT_Layouts_MemoryLayout_Destroy")
 """Of the API's extensions, those of native code."""
 
-_LEAST_BYTES = 256
-_MOST_BYTES = 1 << 46
-_CLASS_COUNT = size_class(_MOST_BYTES, _LEAST_BYTES) + 1
+_CLASS_COUNT = size_class(MOST_BYTES, LEAST_BYTES) + 1
 _HIGHEST_LIMIT_BYTES = 1 << 30
 
 
@@ -87,10 +85,8 @@ class Native:
         return function
 
     def home_address(self, byte_count: int) -> int:
-        """Of the class whose blocks hold so many bytes; 0 for more than any machine has."""
-        if byte_count > _MOST_BYTES:
-            return 0
-        number = size_class(max(1, byte_count), _LEAST_BYTES)
+        """Of the class whose blocks hold so many bytes, or of the largest, which there is no memory for."""
+        number = size_class(min(max(1, byte_count), MOST_BYTES), LEAST_BYTES)
         return int(self.record.classes) + number * ctypes.sizeof(BlockClass)
 
     def expect(self, byte_count: int) -> None:
@@ -125,7 +121,7 @@ def native() -> Native:
 def _new_platform() -> PlatformRecord:
     classes = (BlockClass * _CLASS_COUNT)()
     for number, kind in enumerate(classes):
-        kind.block_bytes = class_bytes(number, _LEAST_BYTES)
+        kind.block_bytes = class_bytes(number, LEAST_BYTES)
     functions = numbers([0] * len(FUNCTIONS))
     sizes = numbers([element_bytes(type) for type in range(max(ELEMENT_TYPES) + 8)])
     ready = EventRecord(holders=1, is_ready=1)

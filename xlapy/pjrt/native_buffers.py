@@ -139,7 +139,7 @@ def _new_event(k: KernelBuilder) -> Value:
 def _records(module: Module) -> None:
     _new_record(module)
     with KernelBuilder(module, NEW_BUFFER_SYMBOL, _KIND, PTR) as k:
-        block = k.call_value("new_block", [k.parameters["byte_count"], k.const(PTR, 0)], PTR)
+        block = k.call_value("take_block", [k.call_value("home_of", [k.parameters["byte_count"]], PTR)], PTR)
         with k.if_(is_null(k, block)):
             k.ret(block)
         buffer = k.call_value(NEW_RECORD_SYMBOL, list(k.parameters.values()), PTR)

@@ -1,7 +1,8 @@
 """Native code of the platform: its lock, and the memory that buffers lie in.
 
     take_block(home)         an idle block of a class, or a new one; null if there is no memory
-    new_block(size, home)    a block of no class, if `home` is null
+    new_block(size, home)    a block of a class
+    home_of(size)            the class whose blocks hold so many bytes
     leave_block(block)       lets it wait for the next one who wants such a block, or gives it back to the system
 
 Blocks begin on a cache line, those of 32 KB on a page, and those of a huge page on such a one, which is asked for. What
@@ -26,8 +27,13 @@ PLATFORM_SYMBOL = "xlapy_pjrt_platform"
 _ADVICE_HUGE_PAGES = 14
 """Linux's MADV_HUGEPAGE."""
 
-_MOST_BYTES = 1 << 62
-"""Sums of such sizes with those of pages do not wrap."""
+LEAST_BYTES = 256
+MOST_BYTES = 1 << 46
+"""Of blocks; more than any machine has."""
+
+_LEAST_SHIFT = LEAST_BYTES.bit_length() - 1
+_STEPS_SHIFT = 2
+"""There are four sizes for each double of the smallest."""
 
 
 def platform(k: KernelBuilder) -> Value:
@@ -48,6 +54,7 @@ class MemoryFunctions:
         self._unlock()
         self._new_block()
         self._take_block()
+        self._home_of()
         self._release_block()
         self._trim()
         self._leave_block()
@@ -78,7 +85,7 @@ class MemoryFunctions:
             is_huge, is_paged = k.compare("ge", size, HUGE_PAGE_BYTES), k.compare("ge", size, PAGED_BYTES)
             alignment = k.select(is_paged, k.const(I64, PAGE_BYTES), k.const(I64, LINE_BYTES))
             alignment = k.select(is_huge, k.const(I64, HUGE_PAGE_BYTES), alignment)
-            with k.if_(k.compare("gt", size, _MOST_BYTES)):
+            with k.if_(k.compare("ge", size, MOST_BYTES)):
                 k.ret(k.const(PTR, 0))
             raw = k.call_value("malloc", [k.add(size, k.add(alignment, LINE_BYTES))], PTR)
             with k.if_(is_null(k, raw)):
@@ -107,13 +114,22 @@ class MemoryFunctions:
                 k.ret(k.call_value("new_block", [size, home], PTR))
             k.ret(block)
 
+    def _home_of(self) -> None:
+        """As `size_classes` counts classes."""
+        with KernelBuilder(self._module, "home_of", [("size", I64)], PTR, "internal") as k:
+            size = k.smin(k.smax(k.parameters["size"], 1), MOST_BYTES)
+            bits = k.sub(I64.bits, k.ctlz(k.lshr(k.sub(size, 1), _LEAST_SHIFT)))
+            doublings = k.smax(k.sub(bits, 1), 0)
+            excess = k.smax(k.sub(size, k.shl(k.const(I64, LEAST_BYTES), doublings)), 0)
+            step_shift = k.add(doublings, _LEAST_SHIFT - _STEPS_SHIFT)
+            steps = k.lshr(k.add(excess, k.sub(k.shl(k.const(I64, 1), step_shift), 1)), step_shift)
+            number = k.add(k.shl(doublings, _STEPS_SHIFT), steps)
+            k.ret(k.gep(get(k, platform(k), PlatformRecord, "classes"), number, _CLASS_BYTES))
+
     def _leave_block(self) -> None:
         with KernelBuilder(self._module, "leave_block", [("block", PTR)], None, "internal") as k:
             block = k.parameters["block"]
             home = get(k, block, BlockHeader, "home")
-            with k.if_(is_null(k, home)):
-                k.call("release_block", [block])
-                k.ret()
             size = get(k, home, BlockClass, "block_bytes")
             idle, limit = (get(k, platform(k), PlatformRecord, name) for name in ("idle_bytes", "limit_bytes"))
             with k.if_(k.compare("gt", k.add(idle, size), limit)):

@@ -14,8 +14,8 @@ _Pointer, _Number = ctypes.c_void_p, ctypes.c_int64
 
 
 class BlockHeader(ctypes.Structure):
-    """The cache line in front of the data of a block: the next idle one, the class that it returns to, if any, and
-    where the system's allocator knows it."""
+    """The cache line in front of the data of a block: the next idle one, the class that it returns to, and where the
+    system's allocator knows it."""
 
     _fields_ = (("next", _Pointer), ("home", _Pointer), ("raw", _Pointer))
 
