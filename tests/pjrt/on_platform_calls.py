@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import jax
@@ -98,3 +99,16 @@ def test_programs_are_exported_and_called() -> None:
     (rows,) = export.symbolic_shape("rows")
     exported = export.export(jax.jit(lambda x: x.sum(0)))(jax.ShapeDtypeStruct((rows, 2), np.float32))
     assert exported.call(np.ones((7, 2), np.float32)).tolist() == [7, 7]
+
+
+def test_targets_that_are_registered_with_jax() -> None:
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+    def double(result: int, operands: int) -> None:
+        operand = ctypes.c_void_p.from_address(operands).value or 0
+        for place in range(0, 16, 4):
+            ctypes.c_float.from_address(result + place).value = 2 * ctypes.c_float.from_address(operand + place).value
+
+    jax.ffi.register_ffi_target("double", jax.ffi.pycapsule(double), platform="cpu", api_version=0)
+    result = jax.ShapeDtypeStruct((4,), np.float32)
+    doubled = jax.jit(lambda x: jax.ffi.ffi_call("double", result, custom_call_api_version=1)(x) + 1)
+    assert doubled(jnp.arange(4.0)).tolist() == [1, 3, 5, 7]

@@ -136,7 +136,7 @@ import jax, jax.numpy as jnp
 """
     + REGISTER
     + """
-forever = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: x * 1.0, x))
+forever = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: x * 1.0, x)).lower(1.0).compile()
 double = jax.jit(lambda x: x * 2)
 double(1.0)
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -53,7 +53,16 @@ def _make_client(name: str) -> Any:
     if not xla_client.pjrt_plugin_loaded(name):
         xla_client.load_pjrt_plugin_with_c_api(name, late("xlapy.pjrt.api").capsule())
         late("xlapy.pjrt.lowerings").register()
+        _take_registrations()
     made = xla_bridge.make_pjrt_c_api_client(name)
     if "cpu" not in platforms_asked_for():
         xla_bridge._backends["cpu"] = made
     return made
+
+
+def _take_registrations() -> None:
+    """Has targets of custom calls that programs register with JAX for the platform "cpu" put where they are found, as
+    JAX's own client does when there is one."""
+    library: Any = xla_client
+    library.register_custom_call_handler("cpu", library._xla.register_custom_call_target)
+    library.register_custom_type_handler("cpu", library._xla.register_custom_type)

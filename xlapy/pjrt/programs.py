@@ -7,15 +7,18 @@ them here, in this process; what comes from elsewhere is `stablehlo.bytecode`'s.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jax.interpreters import mlir
+from jaxlib import xla_client
 from jaxlib.mlir.dialects import stablehlo
 
 from xlapy.executable import Executable
+from xlapy.jax.callbacks import TARGETS as CALLBACK_TARGETS
 from xlapy.jax.callbacks import Effects
 from xlapy.jax.lowering import compile_text
 from xlapy.options import CompileOptions
@@ -23,6 +26,9 @@ from xlapy.pjrt.lowerings import drop_decompositions, symbol_of
 from xlapy.pjrt.records import HostCallbacks
 from xlapy.support.errors import ExecutionError, UnsupportedError
 from xlapy.support.protobuf import INT, decode, present, repeated, single
+from xlapy_runtime.built_in_calls import BUILT_IN
+from xlapy_runtime.custom_calls import TARGETS
+from xlapy_runtime.lapack import NAMES
 
 
 @dataclass(slots=True)
@@ -144,4 +150,20 @@ _MEMORY_KIND = "mhlo.memory_kind"
 
 def compile_program(program: ProgramText, callbacks: LateCallbacks, options: CompileOptions) -> Executable:
     """Compiles a program as JAX hands it over."""
+    targets = _registered(program.text)
+    if targets:
+        options = replace(options, custom_calls={**targets, **options.custom_calls})
     return compile_text(program.text, options, Effects(callbacks))
+
+
+_CALLED = re.compile(r"\bcustom_call @([\w.$-]+)|\bcustom_call @\"([^\"]+)\"")
+
+
+def _registered(text: str) -> dict[str, Any]:
+    """The targets of custom calls that are registered with JAX, and of which xlapy has none of its own."""
+    called = {plain or quoted for plain, quoted in _CALLED.findall(text)}
+    unknown = called.difference(TARGETS, BUILT_IN, NAMES, CALLBACK_TARGETS)
+    if not unknown:
+        return {}
+    known = xla_client.custom_call_targets("Host")
+    return {name: known[name] for name in unknown if name in known}
