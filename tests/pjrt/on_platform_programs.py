@@ -194,3 +194,12 @@ def test_arrays_with_holes_and_in_other_orders() -> None:
 def test_sizes_too_large_are_refused() -> None:
     with pytest.raises(jax.errors.JaxRuntimeError, match="more than 2\\^48 elements"):
         jnp.zeros((1 << 30, 1 << 20))
+
+
+def test_options_of_the_compiler() -> None:
+    tiny = np.float32([1e-40, 1.0])
+    for flushes in (False, True):
+        options = {"xlapy_flush_subnormals": flushes, "xlapy_num_threads": 1, "xla_cpu_enable_fast_math": True}
+        assert (np.asarray(jax.jit(lambda x: x * 0.5, compiler_options=options)(tiny))[0] == 0) is np.bool_(flushes)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"'xlapy_speed' is no option"):
+        jax.jit(lambda x: x, compiler_options={"xlapy_speed": 11})(1.0)

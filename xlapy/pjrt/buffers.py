@@ -168,3 +168,9 @@ def copy_to_memory(arguments: Any) -> None:
 def _copied(buffer: int, memory: int) -> int:
     with array_in(buffer) as source:
         return new_buffer(source, memory)
+
+
+@implements("PJRT_Buffer_IncreaseExternalReferenceCount")
+def refer(arguments: Any) -> None:
+    """Native code could not hold the buffer."""
+    raise ArgumentError("the buffer has been deleted or donated")

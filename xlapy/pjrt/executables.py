@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from xlapy.options import CompileOptions
 from xlapy.pjrt import abi
 from xlapy.pjrt.buffers import array_in, empty_buffer, new_buffer, type_of
 from xlapy.pjrt.client import MEMORY_KINDS, Device, Memory, client
@@ -51,10 +50,10 @@ class LoadedExecutable:
     """A program on a device, with the record of it that native code reads."""
 
     def __init__(self, source: ProgramText, code: bytes, options: bytes) -> None:
-        self.build_options = read_options(options)
+        self.build_options, compile_options = read_options(options)
         self.device = _device_of(self.build_options)
         self.callbacks = LateCallbacks()
-        self.executable = compile_program(source, self.callbacks, CompileOptions())
+        self.executable = compile_program(source, self.callbacks, compile_options)
         self.code, self.options = code, options
         self.kept: dict[str, Any] = {}
         self.failure: BaseException | None = None

@@ -297,7 +297,9 @@ def _api_of_buffers(module: Module) -> None:
         f.give("dynamic_dim_indices", f.const(PTR, 0))
         f.give("num_dynamic_dims", f.const(I64, 0))
     with ApiFunction(module, "PJRT_Buffer_IncreaseExternalReferenceCount") as f:
-        f.call(HOLD_SYMBOL, [f.argument("buffer")], I64)
+        is_held = f.call_value(HOLD_SYMBOL, [f.argument("buffer")], I64)
+        with f.if_(is_zero(f, is_held)):
+            f.ret(python_function(f))
     with ApiFunction(module, "PJRT_Buffer_DecreaseExternalReferenceCount") as f:
         f.call(UNHOLD_SYMBOL, [f.argument("buffer")])
 

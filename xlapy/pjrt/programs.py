@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +24,8 @@ from xlapy.jax.lowering import compile_text
 from xlapy.options import CompileOptions
 from xlapy.pjrt.lowerings import drop_decompositions, symbol_of
 from xlapy.pjrt.records import HostCallbacks
-from xlapy.support.errors import ExecutionError, UnsupportedError
-from xlapy.support.protobuf import INT, decode, present, repeated, single
+from xlapy.support.errors import ArgumentError, ExecutionError, UnsupportedError
+from xlapy.support.protobuf import BOOL, DOUBLE, INT, STRING, decode, present, repeated, single
 from xlapy_runtime.built_in_calls import BUILT_IN
 from xlapy_runtime.custom_calls import TARGETS
 from xlapy_runtime.lapack import NAMES
@@ -57,15 +57,56 @@ class BuildOptions:
 
 
 @dataclass(slots=True)
+class OptionValue:
+    """OptionOverrideProto: one of these."""
+
+    text: str | None = present(1, STRING)
+    switch: bool | None = present(2, BOOL)
+    number: int | None = present(3, INT)
+    fraction: float | None = present(4, DOUBLE)
+
+
+@dataclass(slots=True)
+class Option:
+    """An entry of CompileOptionsProto.env_option_overrides: what `compiler_options` of `jax.jit` say."""
+
+    name: str = single(1, STRING)
+    value: OptionValue | None = present(2, OptionValue)
+
+
+@dataclass(slots=True)
 class ProgramOptions:
     """CompileOptionsProto, as far as it matters."""
 
     build_options: BuildOptions | None = present(3, BuildOptions)
+    overrides: list[Option] = repeated(7, Option)
 
 
-def read_options(data: bytes) -> BuildOptions:
-    """What JAX says of where the program runs."""
-    return decode(ProgramOptions, data).build_options or BuildOptions()
+def read_options(data: bytes) -> tuple[BuildOptions, CompileOptions]:
+    """What JAX says of where the program runs, and how it is to be compiled."""
+    options = decode(ProgramOptions, data)
+    chosen = {option.name: option.value for option in options.overrides if option.name.startswith(_OWN)}
+    return options.build_options or BuildOptions(), _compile_options(chosen)
+
+
+_OWN = "xlapy_"
+_SWITCHES = ("contract", "excess_precision", "fast_math", "flush_subnormals", "verify")
+_NUMBERS = ("num_threads", "seed")
+
+
+def _compile_options(chosen: Mapping[str, OptionValue | None]) -> CompileOptions:
+    """Those of xlapy's options that a switch or a number says. Options of other names are XLA's."""
+    given: dict[str, Any] = {}
+    for name, value in chosen.items():
+        own = name.removeprefix(_OWN)
+        if own in _SWITCHES and value is not None and value.switch is not None:
+            given[own] = value.switch
+        elif own in _NUMBERS and value is not None and value.number is not None:
+            given[own] = value.number
+        else:
+            known = ", ".join(_OWN + known for known in (*_SWITCHES, *_NUMBERS))
+            raise ArgumentError(f"{name!r} is no option, or has no such value; there are {known}")
+    return CompileOptions(**given)
 
 
 class LateCallbacks(Sequence[Callable[..., Any]]):
