@@ -192,3 +192,13 @@ def test_composite_remembers_its_name() -> None:
     assert 'composite.name="my.twice"' in call.extra["frontend_attributes"]
     assert "version = 3 : i32" in stablehlo.to_text(module)
     assert evaluate(module, np.float32(4)) == 8
+
+
+def test_truth_values_are_ordered_as_numbers() -> None:
+    module = stablehlo.parse("""
+    func.func @main(%x: tensor<5xi1>) -> (tensor<3xi1>, tensor<3xi32>) {
+      %0:2 = chlo.top_k(%x, k = 3) : tensor<5xi1> -> (tensor<3xi1>, tensor<3xi32>)
+      return %0#0, %0#1 : tensor<3xi1>, tensor<3xi32>
+    }""")
+    values, places = evaluate(module, np.array([False, True, False, False, True]))
+    assert values.tolist() == [True, True, False] and places.tolist() == [1, 4, 0]

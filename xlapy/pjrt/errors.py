@@ -34,11 +34,15 @@ def error_of(error: BaseException) -> int:
     """A new PJRT_Error, which its receiver destroys. What is no error of xlapy's, as one of a function that the program
     calls, comes with its traceback.
 
-    JAX knows no other errors than its own. So Ctrl-C is raised once more in the main thread, by native code when Python
-    has returned to it."""
+    JAX knows no other errors than its own. So Ctrl-C is raised once more behind it."""
     if isinstance(error, KeyboardInterrupt):
-        native().record.is_interrupted = 1
+        note_interrupt()
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.INTERNAL)
     message = str(error) if isinstance(error, XlaError) else "".join(traceback.format_exception(error))
     data = message.encode(errors="replace")
     return int(native().new_error(code, data, len(data)))
+
+
+def note_interrupt() -> None:
+    """Has Ctrl-C raised in the main thread, by native code to which Python returns."""
+    native().record.is_interrupted = 1

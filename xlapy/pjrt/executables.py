@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
+from xlapy.jax.callbacks import TARGETS as CALLBACK_TARGETS
 from xlapy.pjrt import abi
 from xlapy.pjrt.buffers import array_in, empty_buffer, new_buffer, type_of
 from xlapy.pjrt.client import MEMORY_KINDS, Device, Memory, client
@@ -54,6 +55,7 @@ class LoadedExecutable:
         self.device = _device_of(self.build_options)
         self.callbacks = LateCallbacks()
         self.executable = compile_program(source, self.callbacks, compile_options)
+        self.calls_python = any(target in source.text for target in CALLBACK_TARGETS)
         self.code, self.options = code, options
         self.kept: dict[str, Any] = {}
         self.failure: BaseException | None = None
@@ -264,7 +266,7 @@ def execute(arguments: Any) -> None:
         raise InternalError(f"a run on {arguments.num_devices} devices")
     options = abi.ExecuteOptions.from_address(arguments.options)
     context = ExecuteContextRecord.from_address(options.context) if options.context else None
-    if context is not None and context.data:
+    if context is not None and context.data and made.calls_python:
         made.callbacks.read(context.data)
     kept = read_numbers(options.non_donatable_input_indices, options.num_non_donatable_input_indices)
     (given,) = read_numbers(arguments.argument_lists, 1) if arguments.num_args else (0,)

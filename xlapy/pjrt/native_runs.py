@@ -88,7 +88,16 @@ def emit_python_slots(module: Module, names: Sequence[str]) -> None:
                 k.ret(_error(k, ErrorCode.CANCELLED, "the interpreter is shutting down"))
             functions = get(k, platform(k), PlatformRecord, "python")
             function = word(k, functions, FUNCTIONS.index(name), PTR)
-            k.ret(k.call_value(function, [k.parameters["arguments"]], PTR))
+            k.ret(_interrupting(k, k.call_value(function, [k.parameters["arguments"]], PTR)))
+
+
+def _interrupting(k: KernelBuilder, error: Value) -> Value:
+    """What Python returned. If Ctrl-C has ended it, Python is to raise that when its main thread goes on."""
+    flag = place(k, platform(k), PlatformRecord, "is_interrupted")
+    with k.if_(not_zero(k, k.load(flag, I64))):
+        k.store(flag, k.const(I64, 0))
+        k.call("PyErr_SetInterrupt", [])
+    return error
 
 
 # -- executables -------------------------------------------------------------------------------------------------------
@@ -288,14 +297,6 @@ def _execute(module: Module) -> None:
 
 
 _NO_MEMORY = "no_memory"
-
-
-def _interrupting(f: ApiFunction, error: Value) -> Value:
-    """The error with which a run ends. If Ctrl-C has ended it, Python is to raise that when its main thread goes on."""
-    word = place(f, platform(f), PlatformRecord, "is_interrupted")
-    with f.if_(not_zero(f, f.atomic_update("xchg", word, f.const(I64, 0)))):
-        f.call("PyErr_SetInterrupt", [])
-    return error
 
 
 def _is_simple(f: ApiFunction, executable: Value) -> Value:

@@ -116,10 +116,10 @@ class LateCallbacks(Sequence[Callable[..., Any]]):
         self._functions: list[Callable[..., Any]] = []
 
     def read(self, address: int) -> None:
-        """Reads FfiLoadedHostCallbacks. JAX keeps the functions alive as long as the program."""
-        told = HostCallbacks.from_address(address)
-        if len(self._functions) == told.count:
+        """Reads FfiLoadedHostCallbacks, the first time. JAX keeps the functions alive as long as the program."""
+        if self._functions:
             return
+        told = HostCallbacks.from_address(address)
         places = (ctypes.c_void_p * told.count).from_address(told.functions)
         self._functions = [ctypes.cast(place, ctypes.py_object).value for place in places]
 

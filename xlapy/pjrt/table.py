@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xlapy.pjrt import abi
-from xlapy.pjrt.errors import error_of
+from xlapy.pjrt.errors import error_of, note_interrupt
 from xlapy.pjrt.native import native
 from xlapy.support.errors import UnsupportedError
 from xlapy_runtime.calls import guarded_from_the_start
@@ -38,7 +38,7 @@ class Functions:
     def callback(self, name: str) -> int:
         """The address of a C function, which stays there for good: JAX may call it when everything else is gone."""
         function = self._functions.get(name)
-        made = Callback(_unsupported(name) if function is None else _guarded(function, abi.arguments_of(name)))
+        made = Callback(_unsupported(name) if function is None else _guarded(name, function))
         keep_for_good(made)
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
@@ -47,13 +47,23 @@ FUNCTIONS = Functions()
 implements = FUNCTIONS.implements
 
 
-def _guarded(function: Function, structure: type[ctypes.Structure]) -> Callable[[int], int | None]:
+_ENDED_BY_INTERRUPTS = ("PJRT_LoadedExecutable_Execute", "PJRT_Client_Compile")
+"""What takes so long that Ctrl-C ends it. JAX expects no errors of most others, which therefore begin again."""
+
+
+def _guarded(name: str, function: Function) -> Callable[[int], int | None]:
+    structure = abi.arguments_of(name)
+    may_end = name in _ENDED_BY_INTERRUPTS
+
     @guarded_from_the_start
     def call(address: int) -> int | None:
         try:
             function(structure.from_address(address))
             return None
         except BaseException as error:  # noqa: BLE001 - it must not cross into native code
+            if isinstance(error, KeyboardInterrupt) and not may_end:
+                note_interrupt()
+                return call(address)
             return error_of(error)
 
     return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xlapy.hlo.element_types import PRED, U8
 from xlapy.hlo.graph import Instruction
 from xlapy.stablehlo.convert.base import Body, attribute, converts
 from xlapy.stablehlo.tree import Operation
@@ -25,4 +26,11 @@ def sort(body: Body, operation: Operation) -> Instruction:
 
 @converts("chlo.top_k")
 def top_k(body: Body, operation: Operation) -> Instruction:
-    return body.add("topk", *body.operands(operation), k=attribute(operation, "k", int), largest=True)
+    """Truth values are ordered as numbers."""
+    operands, k = body.operands(operation), attribute(operation, "k", int)
+    if not operands or operands[0].shape.type is not PRED:
+        return body.add("topk", *operands, k=k, largest=True)
+    numbers = body.add("convert", operands[0], shape=operands[0].shape.with_type(U8))
+    found = body.add("topk", numbers, k=k, largest=True)
+    values, places = (body.add("get-tuple-element", found, index=index) for index in range(2))
+    return body.tuple([body.add("convert", values, shape=values.shape.with_type(PRED)), places])
