@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jaxlib.version
 import pytest
+
+pytestmark = pytest.mark.skipif(jaxlib.version.__version_info__ < (0, 10), reason="needs jaxlib 0.10")
 
 FILES = sorted(path.name for path in Path(__file__).parent.glob("on_platform_*.py"))
 

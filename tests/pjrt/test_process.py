@@ -8,10 +8,13 @@ import sys
 import tomllib
 from pathlib import Path
 
+import jaxlib.version
 import pytest
 
 import xlapy
 import xlapy.pjrt
+
+pytestmark = pytest.mark.skipif(jaxlib.version.__version_info__ < (0, 10), reason="needs jaxlib 0.10")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
