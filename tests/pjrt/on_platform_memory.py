@@ -193,3 +193,13 @@ def test_results_in_other_kinds_of_memory() -> None:
     assert [array.sharding.memory_kind for array in moved] == ["pinned_host", "device"]
     back = jax.jit(lambda x: jax.device_put(x, jax.memory.Space.Device) + 1)(moved[0])
     assert back == 7 and back.sharding.memory_kind == "device"
+
+
+def test_too_much_memory_is_refused() -> None:
+    """Of results, and of copies of the host's arrays."""
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED.*no memory"):
+        jnp.zeros(1 << 46, jnp.uint8)
+    endless = np.broadcast_to(np.uint8(1), (1 << 23, 1 << 23))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED.*no memory"):
+        jax.device_put(endless)
+    assert (np.asarray(jnp.ones(10)) == 1).all()

@@ -19,7 +19,7 @@ from xlapy.pjrt.client import client
 from xlapy.pjrt.native import native
 from xlapy.pjrt.records import BufferRecord, numbers, read_numbers
 from xlapy.pjrt.table import implements
-from xlapy.support.errors import ArgumentError, UnsupportedError
+from xlapy.support.errors import ArgumentError, OutOfMemoryError, UnsupportedError
 from xlapy_runtime.alignment import data_address
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +77,7 @@ def empty_buffer(type: int, dims: Sequence[int], memory: int) -> int:
     byte_count, sizes = math.prod(dims) * dtype_of(type).itemsize, numbers(dims)
     buffer = native().new_buffer(type, len(dims), ctypes.addressof(sizes), byte_count, memory)
     if not buffer:
-        raise MemoryError(f"no memory for {byte_count:,} bytes")
+        raise OutOfMemoryError(f"no memory for an array of {byte_count:,} bytes")
     return int(buffer)
 
 
@@ -96,7 +96,7 @@ def buffer_from_host(arguments: Any) -> None:
     if arguments.type not in ELEMENT_TYPES:
         raise UnsupportedError(f"there is no element type {arguments.type}")
     source = array_at(arguments.data, dims, dtype_of(arguments.type), strides or None)
-    arguments.buffer = new_buffer(np.ascontiguousarray(source).reshape(dims), memory_of(arguments))
+    arguments.buffer = new_buffer(source, memory_of(arguments))
     arguments.done_with_host_buffer = native().ready_event
 
 
