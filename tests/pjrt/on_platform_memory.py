@@ -197,9 +197,9 @@ def test_results_in_other_kinds_of_memory() -> None:
 
 def test_too_much_memory_is_refused() -> None:
     """Of results, and of copies of the host's arrays."""
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED.*no memory"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED.*no memory"):
         jnp.zeros(1 << 46, jnp.uint8)
     endless = np.broadcast_to(np.uint8(1), (1 << 23, 1 << 23))
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED.*no memory"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED.*no memory"):
         jax.device_put(endless)
     assert (np.asarray(jnp.ones(10)) == 1).all()

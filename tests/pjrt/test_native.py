@@ -1,4 +1,4 @@
-"""The native half of the platform by itself, without JAX: memory, buffers, events and errors."""
+"""The native half of the platform by itself, without a client of JAX: memory, buffers, events and errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.target import reference_target
+from xlapy.pjrt import api
 from xlapy.pjrt.abi import FUNCTIONS, Semantics, arguments_of
 from xlapy.pjrt.buffers import array_in, new_buffer
 from xlapy.pjrt.client import client
@@ -18,6 +19,7 @@ from xlapy.pjrt.errors import error_of
 from xlapy.pjrt.native import emit_platform, native
 from xlapy.pjrt.records import BlockHeader, BufferRecord
 from xlapy.support.errors import ArgumentError, UnsupportedError
+from xlapy.support.late import late
 from xlapy_runtime.alignment import LINE_BYTES, data_address
 
 
@@ -123,3 +125,10 @@ def test_every_function_is_there() -> None:
 def test_other_processors_have_the_functions_too(name: str) -> None:
     target = reference_target(name)
     assert "PJRT_LoadedExecutable_Execute:" in emit_assembly(emit_platform(target).text(), target)
+
+
+def test_what_is_loaded_late_is_there() -> None:
+    inspection = late("xlapy.pjrt.inspection")
+    assert {api.FUNCTIONS._functions[name].__module__ for name in api._INSPECTION} == {inspection.__name__}
+    api.capsule()
+    assert {api.FUNCTIONS._functions[name].__module__ for name in api._INSPECTION} == {inspection.__name__}

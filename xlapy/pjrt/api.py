@@ -6,12 +6,13 @@ import ctypes
 import functools
 from collections.abc import Sequence
 
-from xlapy.pjrt import abi, buffers, client, executables, inspection
+from xlapy.pjrt import abi, buffers, client, executables
 from xlapy.pjrt.native import EXTENSION_FUNCTIONS, native
 from xlapy.pjrt.table import FUNCTIONS, capsule_of, new_table
+from xlapy.support.late import late
 from xlapy_runtime.capsules import keep_for_good
 
-__all__ = ["buffers", "capsule", "client", "executables", "inspection"]
+__all__ = ["buffers", "capsule", "client", "executables"]
 
 
 _EXTENSIONS = {
@@ -34,9 +35,24 @@ _EXTENSIONS = {
 JAX tells the functions of a program. JAX calls the last one of layouts without asking whether it is there."""
 
 
+_INSPECTION = (
+    "PJRT_Device_MemoryStats",
+    "PJRT_Executable_DeserializeAndLoad",
+    "PJRT_Executable_GetCompileOptions",
+    "PJRT_Executable_GetCompiledMemoryStats",
+    "PJRT_Executable_GetCostAnalysis",
+    "PJRT_Executable_OptimizedProgram",
+    "PJRT_Executable_Serialize",
+    "PJRT_Executable_SizeOfGeneratedCodeInBytes",
+    *(name for name in _EXTENSIONS[abi.ExtensionType.LAYOUTS] if name and name not in EXTENSION_FUNCTIONS),
+)
+"""What programs seldom ask, and needs modules that nothing else does."""
+
+
 @functools.cache
 def capsule() -> object:
     """The table as JAX wants it, made once."""
+    FUNCTIONS.implement_later(lambda: late("xlapy.pjrt.inspection"), *_INSPECTION)
     first = 0
     for kind, functions in _EXTENSIONS.items():
         first = _extension(kind, functions, first)

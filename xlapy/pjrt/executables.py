@@ -341,3 +341,32 @@ def parameter_memory_kinds(arguments: Any) -> None:
     made = loaded(arguments.executable)
     arguments.num_parameters = len(made.parameters)
     arguments.memory_kinds, arguments.memory_kind_sizes = map(ctypes.addressof, made.parameter_kinds)
+
+
+# -- shardings: all of an array is on the device -----------------------------------------------------------------------
+
+_SHARDING = Text(b"\x08\x00")
+"""An OpSharding of the type that is replicated."""
+
+
+@implements("PJRT_Shardings_PJRT_Executable_ParameterShardings")
+def parameter_shardings(arguments: Any) -> None:
+    made = loaded(arguments.executable)
+    arguments.num_parameters = len(made.parameters)
+    arguments.shardings, arguments.sharding_sizes = _shardings(made, len(made.parameters))
+
+
+@implements("PJRT_Shardings_PJRT_Executable_OutputShardings")
+def result_shardings(arguments: Any) -> None:
+    made = loaded(arguments.executable)
+    arguments.num_outputs = len(made.results)
+    arguments.shardings, arguments.sharding_sizes = _shardings(made, len(made.results))
+
+
+def _shardings(made: LoadedExecutable, count: int) -> tuple[int | None, int | None]:
+    """The tables of shardings and their sizes; without any arrays, JAX takes none for an answer."""
+    if not count:
+        return None, None
+    tables = numbers([_SHARDING.address] * count), numbers([_SHARDING.size] * count)
+    made.keep(f"shardings of {count}", tables)
+    return ctypes.addressof(tables[0]), ctypes.addressof(tables[1])

@@ -35,6 +35,19 @@ class Functions:
 
         return add
 
+    def implement_later(self, load: Callable[[], object], *names: str) -> None:
+        """Of these functions, `load` imports the module when JAX first calls one."""
+
+        def later(name: str) -> Function:
+            def call(arguments: Any) -> None:
+                load()
+                self._functions[name](arguments)
+
+            return call
+
+        for name in names:
+            self._functions.setdefault(name, later(name))
+
     def callback(self, name: str) -> int:
         """The address of a C function, which stays there for good: JAX may call it when everything else is gone."""
         function = self._functions.get(name)
