@@ -21,22 +21,31 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 REGISTER = "import xlapy.pjrt; xlapy.pjrt.register()\n"
 
 
-def run(program: str, platforms: str = "xlapy") -> subprocess.CompletedProcess[str]:
+def run(program: str, platforms: str = "xlapy", path: str = "") -> subprocess.CompletedProcess[str]:
     around = {**os.environ, "JAX_PLATFORMS": platforms}
+    if path:
+        around["PYTHONPATH"] = os.pathsep.join(filter(None, (path, around.get("PYTHONPATH", ""))))
     command = [sys.executable, "-X", "faulthandler", "-c", program]
     return subprocess.run(command, capture_output=True, text=True, env=around, timeout=120, check=False)
 
 
-def output(program: str, platforms: str = "xlapy") -> list[str]:
-    done = run(program, platforms)
+def output(program: str, platforms: str = "xlapy", path: str = "") -> list[str]:
+    done = run(program, platforms, path)
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout.splitlines()
 
 
-def test_jax_finds_the_entry_point() -> None:
+def test_jax_finds_the_entry_point(tmp_path: Path) -> None:
+    """A program that has never heard of xlapy, where something with this entry point is installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["project"]["entry-points"]["jax_plugins"] == {"xlapy": xlapy.pjrt.__name__}
-    assert callable(xlapy.pjrt.initialize)
+    points = project["project"]["entry-points"]["jax_plugins"]
+    installed = tmp_path / "installed-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: installed\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[jax_plugins]\n" + "".join(f"{n} = {m}\n" for n, m in points.items()))
+    program = "import jax; print(jax.devices()[0].device_kind, jax.jit(lambda x: x + 1)(1))"
+    assert output(program, path=str(tmp_path)) == ["xlapy 2"]
+    assert output(program, platforms="", path=str(tmp_path)) == ["cpu 2"]
 
 
 NOT_ASKED = """
