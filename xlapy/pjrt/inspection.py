@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from xlapy.pjrt.client import NamedValues
 from xlapy.pjrt.executables import LoadedExecutable, Spec, dims_of, load, loaded, nothing_to_delete
 from xlapy.pjrt.native import native
 from xlapy.pjrt.programs import read_artifact
-from xlapy.pjrt.records import BufferRecord, Text, numbers
+from xlapy.pjrt.records import Text, numbers
 from xlapy.pjrt.table import implements
 from xlapy.support.errors import ParseError
 from xlapy.support.protobuf import DELIMITED, encode, varint
@@ -149,36 +148,9 @@ def compile_options(arguments: Any) -> None:
 # -- layouts: the last dimension side by side, always ------------------------------------------------------------------
 
 
-@functools.cache
-def _layout(rank: int) -> Text:
-    """The layout of arrays of a rank, as XLA writes it; its record is its handle."""
-    return Text("{" + ",".join(str(dimension) for dimension in reversed(range(rank))) + "}")
-
-
-def _layout_handle(rank: int) -> int:
-    layout = _layout(rank)
-    _LAYOUTS[layout.address] = layout
-    return layout.address
-
-
-_LAYOUTS: dict[int, Text] = {}
-
-
-@implements("PJRT_Layouts_MemoryLayout_Serialize")
-def serialize_layout(arguments: Any) -> None:
-    layout = _LAYOUTS[arguments.layout]
-    arguments.serialized_bytes, arguments.serialized_bytes_size = layout.address, layout.size
-    arguments.serialized_layout, arguments.serialized_layout_deleter = None, nothing_to_delete()
-
-
 @implements("PJRT_Layouts_PJRT_Client_GetDefaultLayout", "PJRT_Layouts_PJRT_Topology_GetDefaultLayout")
 def default_layout(arguments: Any) -> None:
-    arguments.layout = _layout_handle(arguments.num_dims)
-
-
-@implements("PJRT_Layouts_PJRT_Buffer_MemoryLayout")
-def buffer_layout(arguments: Any) -> None:
-    arguments.layout = _layout_handle(BufferRecord.from_address(arguments.buffer).rank)
+    arguments.layout = native().layout(arguments.num_dims)
 
 
 @implements("PJRT_Layouts_PJRT_Executable_GetOutputLayouts")
@@ -196,4 +168,4 @@ def parameter_layouts(arguments: Any) -> None:
 
 
 def _table_of_layouts(specs: Sequence[Spec]) -> Any:
-    return numbers([_layout_handle(len(dims_of(spec))) for spec in specs])
+    return numbers([native().layout(len(dims_of(spec))) for spec in specs])

@@ -14,7 +14,14 @@ from xlapy.hlo.element_types import element_type_named, is_element_type_name
 from xlapy.native import host_target, object_cache
 from xlapy.options import environment
 from xlapy.pjrt.abi import ELEMENT_TYPES, FUNCTIONS
-from xlapy.pjrt.native_buffers import HOLD_SYMBOL, NEW_BUFFER_SYMBOL, NEW_RECORD_SYMBOL, UNHOLD_SYMBOL, emit_buffers
+from xlapy.pjrt.native_buffers import (
+    HOLD_SYMBOL,
+    MOST_RANK,
+    NEW_BUFFER_SYMBOL,
+    NEW_RECORD_SYMBOL,
+    UNHOLD_SYMBOL,
+    emit_buffers,
+)
 from xlapy.pjrt.native_buffers import SYMBOLS as BUFFER_SYMBOLS
 from xlapy.pjrt.native_memory import LEAST_BYTES, MOST_BYTES, PLATFORM_SYMBOL, TRIM_SYMBOL, MemoryFunctions
 from xlapy.pjrt.native_runs import (
@@ -24,13 +31,18 @@ from xlapy.pjrt.native_runs import (
     emit_python_slots,
     emit_runs,
 )
-from xlapy.pjrt.records import BlockClass, EventRecord, PlatformRecord, numbers
+from xlapy.pjrt.records import BlockClass, EventRecord, LayoutRecord, PlatformRecord, Text, numbers
 from xlapy_runtime import result_blocks, trimming
 from xlapy_runtime.capsules import keep_for_good
 from xlapy_runtime.linking import LinkedCode, link, symbol_address
 from xlapy_runtime.size_classes import class_bytes, size_class
 
-EXTENSION_FUNCTIONS = ("PJRT_FFI_UserData_Add", "PJRT_Layouts_MemoryLayout_Destroy")
+EXTENSION_FUNCTIONS = (
+    "PJRT_FFI_UserData_Add",
+    "PJRT_Layouts_MemoryLayout_Destroy",
+    "PJRT_Layouts_MemoryLayout_Serialize",
+    "PJRT_Layouts_PJRT_Buffer_MemoryLayout",
+)
 """Of the API's extensions, those of native code."""
 
 _CLASS_COUNT = size_class(MOST_BYTES, LEAST_BYTES) + 1
@@ -94,6 +106,10 @@ class Native:
         wanted = min(byte_count, _HIGHEST_LIMIT_BYTES)
         self.record.limit_bytes = max(self.record.limit_bytes, wanted)
 
+    def layout(self, rank: int) -> int:
+        """The handle of the layout of arrays of a rank: the last dimension side by side."""
+        return int(self.record.layouts) + min(rank, MOST_RANK) * ctypes.sizeof(LayoutRecord)
+
     @property
     def ready_event(self) -> int:
         return int(self.record.ready_event)
@@ -125,6 +141,8 @@ def _new_platform() -> PlatformRecord:
     functions = numbers([0] * len(FUNCTIONS))
     sizes = numbers([element_bytes(type) for type in range(max(ELEMENT_TYPES) + 8)])
     ready = EventRecord(holders=1, is_ready=1)
+    texts = [Text("{" + ",".join(map(str, reversed(range(rank)))) + "}") for rank in range(MOST_RANK + 1)]
+    layouts = (LayoutRecord * len(texts))(*[LayoutRecord(text.address, text.size) for text in texts])
     record = PlatformRecord(
         python=ctypes.addressof(functions),
         element_bytes=ctypes.addressof(sizes),
@@ -132,8 +150,9 @@ def _new_platform() -> PlatformRecord:
         classes=ctypes.addressof(classes),
         class_count=_CLASS_COUNT,
         limit_bytes=result_blocks.LIMIT_BYTES,
+        layouts=ctypes.addressof(layouts),
     )
-    for kept in (classes, functions, sizes, ready):
+    for kept in (classes, functions, sizes, ready, texts, layouts):
         keep_for_good(kept)
     return record
 

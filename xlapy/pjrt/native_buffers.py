@@ -24,6 +24,7 @@ from xlapy.pjrt.records import (
     BufferState,
     DeviceRecord,
     EventRecord,
+    LayoutRecord,
     MemoryRecord,
     PlatformRecord,
     WaitingRecord,
@@ -302,6 +303,27 @@ def _api_of_buffers(module: Module) -> None:
             f.ret(python_function(f))
     with ApiFunction(module, "PJRT_Buffer_DecreaseExternalReferenceCount") as f:
         f.call(UNHOLD_SYMBOL, [f.argument("buffer")])
+
+    _layouts(module)
+
+
+MOST_RANK = 64
+"""Of arrays of numpy's, which all come from and go to."""
+
+
+def _layouts(module: Module) -> None:
+    """JAX asks for them before it hands an array to numpy."""
+    with ApiFunction(module, "PJRT_Layouts_PJRT_Buffer_MemoryLayout") as f:
+        rank = f.smin(get(f, f.argument("buffer"), BufferRecord, "rank"), MOST_RANK)
+        table = get(f, platform(f), PlatformRecord, "layouts")
+        f.give("layout", f.gep(table, rank, ctypes.sizeof(LayoutRecord)))
+    with ApiFunction(module, "PJRT_Layouts_MemoryLayout_Destroy"):
+        pass  # there is one for each rank
+    with ApiFunction(module, "PJRT_Layouts_MemoryLayout_Serialize") as f:
+        f.give("serialized_bytes", get(f, f.argument("layout"), LayoutRecord, "text"))
+        f.give("serialized_bytes_size", get(f, f.argument("layout"), LayoutRecord, "size"))
+        f.give("serialized_layout", f.const(PTR, 0))
+        f.give("serialized_layout_deleter", f.function_pointer("PJRT_Layouts_MemoryLayout_Destroy"))
 
 
 _GETTERS = {

@@ -330,7 +330,7 @@ def _simple_functions(module: Module) -> None:
         f.call("free", [f.argument("context")])
     with ApiFunction(module, "PJRT_FFI_UserData_Add") as f:
         put(f, f.argument("context"), ExecuteContextRecord, "data", f.argument("data"))
-    for name in (*LIVING_FOR_EVER, "PJRT_Plugin_Initialize", "PJRT_Layouts_MemoryLayout_Destroy"):
+    for name in (*LIVING_FOR_EVER, "PJRT_Plugin_Initialize"):
         with ApiFunction(module, name):
             pass
 

@@ -31,7 +31,7 @@ class PlatformRecord(ctypes.Structure):
 
     `lock` is 1 while a thread has it. `python` is a table of what Python does for functions of the API, for those that
     native code does not do alone; `element_bytes` a table by PJRT_Buffer_Type, of -1 where there is no such type;
-    `is_interrupted` says that a run has ended by Ctrl-C.
+    `is_interrupted` says that a run has ended by Ctrl-C; `layouts` is a table of `LayoutRecord`, by rank.
     """
 
     _fields_ = (
@@ -47,7 +47,14 @@ class PlatformRecord(ctypes.Structure):
         ("bytes_in_use", _Number),
         ("peak_bytes_in_use", _Number),
         ("is_interrupted", _Number),
+        ("layouts", _Pointer),
     )
+
+
+class LayoutRecord(ctypes.Structure):
+    """PJRT_Layouts_MemoryLayout: how XLA writes it."""
+
+    _fields_ = (("text", _Pointer), ("size", _Number))
 
 
 class MemoryRecord(ctypes.Structure):
