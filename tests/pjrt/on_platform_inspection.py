@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,9 @@ from jax.experimental.layout import Format, Layout
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import xlapy.pjrt
+from xlapy.pjrt.abi import FUNCTIONS
+from xlapy.pjrt.native import native
+from xlapy.pjrt.table import Callback
 
 xlapy.pjrt.register()
 
@@ -67,3 +72,35 @@ def test_meshes_of_one_device() -> None:
     total = jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=PartitionSpec("x"), out_specs=rows.spec)
     assert total(jnp.arange(4.0)).tolist() == [0, 1, 2, 3]
     assert jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(jnp.ones((1, 3))).tolist() == [[1, 1, 1]]
+
+
+def test_what_is_called_often_needs_no_python() -> None:
+    """Functions of the API that Python does are in a table; here they note that they were called."""
+    table = (ctypes.c_void_p * len(FUNCTIONS)).from_address(native().record.python)
+    before, called = list(table), []
+
+    def noting(name: str, address: int | None) -> Any:
+        function = Callback(address)
+        return Callback(lambda arguments: called.append(name) or function(arguments))
+
+    x, given, key = jnp.ones(4), np.ones(4, np.float32), jax.random.key(0)
+    step = jax.jit(lambda x, y: x + y)
+    other = jax.jit(lambda x: x + 1, donate_argnums=0)
+
+    def often() -> None:
+        np.asarray(step(x, given))
+        other(jnp.array(given) * 2)
+        float(x[0])
+        (x + 1).tolist()
+        jax.device_get(jax.random.split(key))
+        jax.device_put(given).delete()
+
+    often()
+    noted = [noting(name, address) for name, address in zip(FUNCTIONS, before, strict=True)]
+    try:
+        table[:] = [ctypes.cast(function, ctypes.c_void_p).value for function in noted]
+        often()
+        jax.device_put(np.ones((2, 3), np.float32).T)
+    finally:
+        table[:] = before
+    assert called == ["PJRT_Client_BufferFromHostBuffer"]
