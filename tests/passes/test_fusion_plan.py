@@ -134,3 +134,27 @@ def test_differences_of_differences_are_right(size: int, order: int) -> None:
     text = _differences(size, order)
     values = np.random.default_rng(0).standard_normal(size).astype(np.float32)
     np.testing.assert_array_equal(xlapy.compile(text)(values), xlapy.evaluate(text, values))
+
+
+def _scaled_rows(columns: int, operations: int) -> str:
+    """Sums of rows that a number is multiplied with, which many operations make for each."""
+    steps = [f"m{step} = f32[400,30] multiply(m{step - 1}, m{step - 1})" for step in range(1, operations + 1)]
+    return f"""
+        sum {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }}
+        ENTRY e {{
+          m0 = f32[400,30] parameter(0)
+          x = f32[400,30,{columns}] parameter(1)
+          {" ".join(steps)}
+          spread = f32[400,30,{columns}] broadcast(m{operations}), dimensions={{0,1}}
+          scaled = f32[400,30,{columns}] multiply(x, spread)
+          zero = f32[] constant(0)
+          ROOT r = f32[400,{columns}] reduce(scaled, zero), dimensions={{1}}, to_apply=sum
+        }}"""
+
+
+@pytest.mark.parametrize(("columns", "operations", "kernels"), [(3, 20, 2), (3, 1, 1), (16, 20, 1)])
+def test_a_fold_of_short_rows_computes_no_chain_for_each(columns: int, operations: int, kernels: int) -> None:
+    """Numbers of rows are computed one by one, unless they are stored first, many to a vector."""
+    module = parse(_scaled_rows(columns, operations))
+    cpu_pipeline(PipelineOptions(), Watch()).run(module)
+    assert sum(instruction.opcode == "fusion" for instruction in module.entry) == kernels

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.hlo.attributes import FusionKind, Window
@@ -134,7 +134,7 @@ class Group:
         """How many elements of `producer` the kernel computes. One that is the same along the fastest dimension, as the
         place of a row that is gathered is, is computed before the loop over that dimension; by a fold of columns, which
         takes few of them together, for each few. What is slow takes as long by itself as for all lanes of a vector."""
-        shared, points = self._shared_points(producer), self.domain * len(needed)
+        shared, points = self.shared_points(producer), self.domain * len(needed)
         if self.kind is FusionKind.INPUT and producer not in self.roots and (columns := _columns_folded(self.root)):
             together = min(columns, COLUMNS_TOGETHER)
             if 1 < together <= shared and operation_cost(producer) >= DIVISION:
@@ -142,7 +142,7 @@ class Group:
             shared = min(shared, COLUMNS_TOGETHER)
         return points // shared
 
-    def _shared_points(self, producer: Instruction) -> int:
+    def shared_points(self, producer: Instruction) -> int:
         if self.updates_in_place or producer in self.roots:
             return 1
         return min((self._shared_through(reader, producer) for reader in self.readers_of(producer)), default=1)
@@ -178,7 +178,7 @@ class Group:
         )
 
     def admit(self, member: Instruction, maps: frozenset[int]) -> None:
-        shared = self._shared_points(member)
+        shared = self.shared_points(member)
         if shared > 1:
             self.shared[member] = shared
         self.maps[member] = maps
@@ -492,6 +492,9 @@ class FusionPlan:
         if fused > stored:
             evaluations = sum(use.evaluations for use in uses)
             return f"computing {evaluations} elements costs {fused:.3g}, storing {producer.shape.size} {stored:.3g}"
+        work = _work_one_by_one(producer, maps)
+        if work * sum(use.evaluations for use in uses) * LANES > work * producer.shape.size + stored:
+            return f"folds of short rows would compute it one by one, with {work:.0f} operations"
         if len(uses) > 1 and not uses[0].can_store and self._is_made_of_many(producer, copies=len(uses) - 1):
             return f"{len(maps)} kernels would have code for all that it is made of"
         return ""
@@ -550,6 +553,21 @@ def elements_folded(fold: Instruction) -> int:
     window: Window = fold.attributes["window"]
     places = math.prod(part.size for part in window.dimensions)
     return places * fold.shape.leaves()[0].size
+
+
+def _work_one_by_one(producer: Instruction, groups: Iterable[Group]) -> float:
+    """What an element of `producer` and of all that it is made from at the same place takes, if each of the kernels
+    folds few columns and would compute it for a row at a time: what is the same along these fills no vectors. 0 if
+    not."""
+    if not all(1 < _columns_folded(group.root) < LANES and group.shared_points(producer) > 1 for group in groups):
+        return 0.0
+    found, pending = {producer}, [producer]
+    while pending and len(found) < MOST_FOLLOWED:
+        operands = [o for o in pending.pop().operands if o.shape.is_array and o.shape.dims == producer.shape.dims]
+        operands = [o for o in operands if o not in found and is_element_op(o)]
+        found.update(operands)
+        pending += operands
+    return sum(map(operation_cost, found))
 
 
 def _is_result(instruction: Instruction) -> bool:
