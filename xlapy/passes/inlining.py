@@ -3,10 +3,9 @@
     f { x = f32[] parameter(0)  ROOT n = f32[] negate(x) }
     ROOT c = f32[] call(p), to_apply=f        becomes        ROOT n = f32[] negate(p)
 
-Fusions and composites that the input came with are inlined as well: which kernels there are is decided here anew.
-A callee is copied to
-where it is called with what it calls in turn, and never has copies itself, so each instruction is copied once, however
-deep calls are nested.
+Fusions and composites that the input came with are inlined as well: which kernels there are is decided here anew. A
+callee is copied to where it is called with what it calls in turn, and never has copies itself, so each instruction is
+copied once, however deep calls are nested.
 
     ROOT c = f32[] conditional(p, x, y), branch_computations={f, f}
 
