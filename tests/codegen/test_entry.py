@@ -116,3 +116,12 @@ def test_loads_of_what_a_kernel_overwrites_stay_in_front_of_its_stores() -> None
     ]
     assert any("!invariant.load" in load for load in loads), "of x"
     assert any("!invariant.load" not in load for load in loads), "of the product, where the result goes"
+
+
+@pytest.mark.parametrize(("size", "is_near"), [(1 << 18, True), (1 << 22, False)])
+def test_threads_stay_close_to_each_other_in_what_no_near_cache_holds(size: int, is_near: bool) -> None:
+    """The pool is told so by a negative grain."""
+    b = xlapy.XlaBuilder("exp")
+    exe = xlapy.compile(b.build(ops.Exp(ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (size,)), "x"))))
+    (grain,) = re.findall(rf"i64 {size}, i64 (-?\d+)\)", exe.llvm_ir())
+    assert (int(grain) > 0) == is_near

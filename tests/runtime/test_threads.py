@@ -77,10 +77,13 @@ def _installed() -> None:
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 3, 8, threads.MAX_THREADS, 1000, None])
-@pytest.mark.parametrize(("count", "grain"), [(0, 1), (-5, 2), (1, 1), (7, 7), (7, 8), (1000, 1), (1001, 10)])
+@pytest.mark.parametrize(
+    ("count", "grain"), [(0, 1), (-5, 2), (1, 1), (7, 7), (7, 8), (16, 1), (33, 2), (1000, 1), (1001, 10)]
+)
 def test_every_chunk_runs_once(count: int, grain: int, num_threads: int | None) -> None:
     for _ in range(20):
         assert marks_of(count, grain, num_threads) == expected_marks(count, grain)
+        assert marks_of(count, -grain, num_threads) == expected_marks(count, grain)
 
 
 def test_more_chunks_than_the_job_word_can_count() -> None:

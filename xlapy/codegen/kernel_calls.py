@@ -9,12 +9,13 @@ from xlapy.codegen.context import CONTEXT_PARALLEL
 from xlapy.codegen.frame import Frame
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
-from xlapy.codegen.kernels.tasks import Tasks
+from xlapy.codegen.kernels.tasks import NEAR_BYTES, Tasks
 from xlapy.codegen.libraries import LibraryCall
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
-    """One call for all units, or the pool's work if the kernel is worth splitting."""
+    """One call for all units, or the pool's work if the kernel is worth splitting: where there is more than near caches
+    hold, threads stay close to each other, as tasks next to each other may be columns of the same rows."""
     k = frame.k
     is_split = kernel.grain < kernel.units
     begin, end = k.const(I64, 0), k.const(I64, kernel.units)
@@ -26,7 +27,9 @@ def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -
         k.call(kernel.range_name, [table, begin, end])
         return
     k.module.declare(kernel.range_name, None, [PTR, I64, I64])
-    work = [k.function_pointer(kernel.range_name), table, k.const(I64, kernel.units), k.const(I64, kernel.grain)]
+    is_near = kernel.units * kernel.bytes_per_unit <= NEAR_BYTES
+    sizes = [k.const(I64, kernel.units), k.const(I64, kernel.grain if is_near else -kernel.grain)]
+    work = [k.function_pointer(kernel.range_name), table, *sizes]
     k.call(frame.context_word(CONTEXT_PARALLEL), work)
 
 

@@ -12,6 +12,7 @@ JOINT_TASK_BYTES = 2 * TASK_BYTES  # of a task of several kernels, each of which
 LONG_TASK_BYTES = 4 * TASK_BYTES  # of a task whose first unit takes longer than the others
 LEAST_LONG_TASKS = 64  # all of them long: fewer would keep many cores waiting for the last one
 MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
+NEAR_BYTES = 32 * TASK_BYTES  # that the near caches of a few cores may hold from one job to the next
 GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 
 
