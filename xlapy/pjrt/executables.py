@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
+from xlapy.hlo.proto.options import ComputationDevicesProto, DeviceAssignmentProto, ExecutableBuildOptionsProto
 from xlapy.jax.callbacks import TARGETS as CALLBACK_TARGETS
 from xlapy.pjrt import abi
 from xlapy.pjrt.buffers import array_in, empty_buffer, new_buffer, type_of
@@ -19,9 +20,6 @@ from xlapy.pjrt.client import MEMORY_KINDS, Device, Memory, client
 from xlapy.pjrt.errors import error_of
 from xlapy.pjrt.native import native
 from xlapy.pjrt.programs import (
-    BuildOptions,
-    ComputationDevices,
-    DeviceAssignment,
     LateCallbacks,
     ProgramText,
     compile_program,
@@ -84,7 +82,7 @@ class LoadedExecutable:
         """What JAX asks for: texts, and tables of types and dimensions, one result after the other."""
         self.name = Text(self.executable.name)
         self.fingerprint = Text(hashlib.sha256(self.code).hexdigest())
-        self.assignment = Text(encode(DeviceAssignment(1, 1, [ComputationDevices([self.device.number])])))
+        self.assignment = Text(encode(DeviceAssignmentProto(1, 1, [ComputationDevicesProto([self.device.number])])))
         self.device_table = numbers([self.device.address])
         self.logical_ids = abi.LogicalIds(0, 0)
         self.types = (ctypes.c_int * max(1, len(self.results)))(*map(_type_of, self.results))
@@ -173,7 +171,7 @@ def _type_of(spec: Spec) -> int:
     return type_of(spec.dtype) if isinstance(spec, ArraySpec) else abi.TOKEN_TYPE
 
 
-def _device_of(options: BuildOptions) -> Device:
+def _device_of(options: ExecutableBuildOptionsProto) -> Device:
     """The device that a program is for."""
     count = max(1, options.num_replicas) * max(1, options.num_partitions)
     if count != 1:

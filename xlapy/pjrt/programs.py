@@ -18,6 +18,7 @@ from jaxlib import xla_client
 from jaxlib.mlir.dialects import stablehlo
 
 from xlapy.executable import Executable
+from xlapy.hlo.proto.options import CompileOptionsProto, ExecutableBuildOptionsProto, OptionOverrideProto
 from xlapy.jax.callbacks import TARGETS as CALLBACK_TARGETS
 from xlapy.jax.callbacks import Effects
 from xlapy.jax.lowering import compile_text
@@ -25,68 +26,18 @@ from xlapy.options import CompileOptions
 from xlapy.pjrt.lowerings import drop_decompositions, symbol_of
 from xlapy.pjrt.records import HostCallbacks
 from xlapy.support.errors import ArgumentError, ExecutionError, UnsupportedError
-from xlapy.support.protobuf import BOOL, DOUBLE, INT, STRING, decode, present, repeated, single
+from xlapy.support.protobuf import decode
 from xlapy_runtime.built_in_calls import BUILT_IN
 from xlapy_runtime.custom_calls import TARGETS
 from xlapy_runtime.lapack import NAMES
 
 
-@dataclass(slots=True)
-class ComputationDevices:
-    """DeviceAssignmentProto.ComputationDevice."""
-
-    replica_device_ids: list[int] = repeated(1, INT)
-
-
-@dataclass(slots=True)
-class DeviceAssignment:
-    """DeviceAssignmentProto."""
-
-    replica_count: int = single(1, INT)
-    computation_count: int = single(2, INT)
-    computation_devices: list[ComputationDevices] = repeated(3, ComputationDevices)
-
-
-@dataclass(slots=True)
-class BuildOptions:
-    """ExecutableBuildOptionsProto, as far as it matters."""
-
-    num_replicas: int = single(4, INT)
-    num_partitions: int = single(5, INT)
-    device_assignment: DeviceAssignment | None = present(9, DeviceAssignment)
-
-
-@dataclass(slots=True)
-class OptionValue:
-    """OptionOverrideProto: one of these."""
-
-    text: str | None = present(1, STRING)
-    switch: bool | None = present(2, BOOL)
-    number: int | None = present(3, INT)
-    fraction: float | None = present(4, DOUBLE)
-
-
-@dataclass(slots=True)
-class Option:
-    """An entry of CompileOptionsProto.env_option_overrides: what `compiler_options` of `jax.jit` say."""
-
-    name: str = single(1, STRING)
-    value: OptionValue | None = present(2, OptionValue)
-
-
-@dataclass(slots=True)
-class ProgramOptions:
-    """CompileOptionsProto, as far as it matters."""
-
-    build_options: BuildOptions | None = present(3, BuildOptions)
-    overrides: list[Option] = repeated(7, Option)
-
-
-def read_options(data: bytes) -> tuple[BuildOptions, CompileOptions]:
-    """What JAX says of where the program runs, and how it is to be compiled."""
-    options = decode(ProgramOptions, data)
-    chosen = {option.name: option.value for option in options.overrides if option.name.startswith(_OWN)}
-    return options.build_options or BuildOptions(), _compile_options(chosen)
+def read_options(data: bytes) -> tuple[ExecutableBuildOptionsProto, CompileOptions]:
+    """What JAX says of where the program runs, and how it is to be compiled: what `compiler_options` of `jax.jit` say
+    are overrides."""
+    options = decode(CompileOptionsProto, data)
+    chosen = {entry.key: entry.value for entry in options.env_option_overrides if entry.key.startswith(_OWN)}
+    return options.executable_build_options or ExecutableBuildOptionsProto(), _compile_options(chosen)
 
 
 _OWN = "xlapy_"
@@ -94,15 +45,15 @@ _SWITCHES = ("contract", "excess_precision", "fast_math", "flush_subnormals", "v
 _NUMBERS = ("num_threads", "seed")
 
 
-def _compile_options(chosen: Mapping[str, OptionValue | None]) -> CompileOptions:
+def _compile_options(chosen: Mapping[str, OptionOverrideProto | None]) -> CompileOptions:
     """Those of xlapy's options that a switch or a number says. Options of other names are XLA's."""
     given: dict[str, Any] = {}
     for name, value in chosen.items():
         own = name.removeprefix(_OWN)
-        if own in _SWITCHES and value is not None and value.switch is not None:
-            given[own] = value.switch
-        elif own in _NUMBERS and value is not None and value.number is not None:
-            given[own] = value.number
+        if own in _SWITCHES and value is not None and value.bool_field is not None:
+            given[own] = value.bool_field
+        elif own in _NUMBERS and value is not None and value.int_field is not None:
+            given[own] = value.int_field
         else:
             known = ", ".join(_OWN + known for known in (*_SWITCHES, *_NUMBERS))
             raise ArgumentError(f"{name!r} is no option, or has no such value; there are {known}")

@@ -11,9 +11,7 @@ import numpy as np
 
 from xlapy import options as xlapy_options
 from xlapy.hlo.proto import shape_to_proto
-from xlapy.support.errors import ArgumentError, ParseError
-from xlapy.support.protobuf import decode, encode
-from xlapy.xla_client.option_protos import (
+from xlapy.hlo.proto.options import (
     CompileOptionsProto,
     ComputationDevicesProto,
     DebugOptionsProto,
@@ -22,6 +20,8 @@ from xlapy.xla_client.option_protos import (
     OptionOverrideProto,
     OverrideEntry,
 )
+from xlapy.support.errors import ArgumentError, ParseError
+from xlapy.support.protobuf import decode, encode
 from xlapy.xla_client.shapes import Shape
 
 

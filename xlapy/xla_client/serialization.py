@@ -13,9 +13,9 @@ import hashlib
 from xlapy.api import Source, load
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.proto import module_from_bytes, module_to_bytes
+from xlapy.hlo.proto.options import ExecutableProto
 from xlapy.support.errors import ParseError
 from xlapy.support.protobuf import decode, encode
-from xlapy.xla_client.option_protos import ExecutableProto
 from xlapy.xla_client.options import CompileOptions
 
 MAGIC = b"xlapy executable"
