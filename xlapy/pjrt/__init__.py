@@ -24,9 +24,7 @@ def initialize() -> None:
 
 def platforms_asked_for() -> list[str]:
     """JAX's setting `jax_platforms`; empty if JAX chooses."""
-    import jax
-
-    settings: Any = jax.config
+    settings: Any = late("jax").config
     return settings.jax_platforms.split(",") if settings.jax_platforms else []
 
 

@@ -13,6 +13,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxlib.mlir.dialects import stablehlo
+
 from xlapy.pjrt.abi import NamedValue, ValueType, size_of
 from xlapy.pjrt.native import native
 from xlapy.pjrt.records import DeviceRecord, MemoryRecord, Text, numbers
@@ -129,8 +131,6 @@ class NamedValues:
 def _attributes() -> NamedValues:
     """What JAX asks of a plugin: programs are to come in the newest StableHLO that this jaxlib has, as it reads them
     here, too."""
-    from jaxlib.mlir.dialects import stablehlo
-
     current = [int(part) for part in stablehlo.get_current_version().split(".")]
     least = [int(part) for part in stablehlo.get_minimum_version().split(".")]
     return NamedValues({"xla_version": 2, "stablehlo_current_version": current, "stablehlo_minimum_version": least})

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jaxlib.version
 
 from xlapy.pjrt import platforms_asked_for
 from xlapy.support.errors import UnsupportedError
@@ -40,8 +41,6 @@ _LAST = -100
 
 
 def _check_version() -> None:
-    import jaxlib.version
-
     version = jaxlib.version.__version_info__
     if tuple(version[:2]) < OLDEST_JAXLIB:
         raise UnsupportedError(

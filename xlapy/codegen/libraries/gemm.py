@@ -144,11 +144,6 @@ def _library(kind: GemmType) -> Library:
     return Library(name, exports, emit, reduces_strength=reduces_strength, needs=needs, most_parts=4)
 
 
-def _plain(kind: GemmType, function: str) -> str:
-    """The function of the library that computes what is too large or too small for planes."""
-    return f"gemm_{kind.plain_name}_{function}"
-
-
 def _has_its_addresses(kind: GemmType) -> bool:
     """Whether LLVM had better leave the addresses in tiles as they are written: of f32 and f64 it keeps more than there
     are registers for (large products up to 1.06 times as fast without, and a fifth less time to make the library). Of
@@ -241,7 +236,7 @@ class _GemmEmitter(GemmUnitParts):
         """What tells whether elements are sums of planes, and the function to call if not."""
         emit_magnitudes(self._module, self._prefix, self._attributes)
         parameters = _RUN if function == "run" else _WINDOWS
-        self._module.declare(_plain(self._kind, function), None, [type for _, type in parameters])
+        self._module.declare(self._plain(function), None, [type for _, type in parameters])
 
     def run(self) -> None:
         with self._function("run", _RUN, linkage="") as k:
@@ -264,7 +259,7 @@ class _GemmEmitter(GemmUnitParts):
 
     def _call_plain_unless(self, k: KernelBuilder, fit: Value, function: str) -> None:
         with k.if_(k.not_(fit)):
-            k.call(_plain(self._kind, function), list(k.parameters.values()))
+            k.call(self._plain(function), list(k.parameters.values()))
             k.ret()
 
     def windows_in_planes(self) -> None:

@@ -275,6 +275,10 @@ class GemmFunctions:
         attributes = f"noinline optnone {self._attributes}" if is_glue else self._attributes
         return KernelBuilder(self._module, f"{self._prefix}_{name}", parameters, None, linkage, attributes)
 
+    def _plain(self, function: str) -> str:
+        """The function of the library that computes what is too large or too small for planes."""
+        return f"gemm_{self._kind.plain_name}_{function}"
+
     def _is_packed_before(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether the caller has packed B, as tiles want it."""
         return k.compare("ne", problem["b_strip"], 0)

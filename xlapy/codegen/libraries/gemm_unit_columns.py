@@ -186,17 +186,13 @@ class GemmUnitColumns(GemmUnitRegions):
             with k.if_(k.and_(is_single, k.not_(are_sums_of_planes(k, plan)))):
                 release_scratch(k, regions)
                 release_scratch(k, places)
-                k.call(self._plain_windows, list(k.parameters.values()))
+                k.call(self._plain("windows"), list(k.parameters.values()))
                 k.ret()
             with k.loop(0, units, group) as first:
                 plan.set(first=first.index, end=k.smin(k.add(first.index, group), units))
                 self._share_out(k, "shares_of_columns", plan, shares, self._grain(k, shares, work))
         release_scratch(k, regions)
         release_scratch(k, places)
-
-    @property
-    def _plain_windows(self) -> str:
-        return f"gemm_{self._kind.plain_name}_windows"
 
     def _share_out(self, k: KernelBuilder, name: str, plan: RecordValue, count: Value, grain: Value) -> None:
         function = k.function_pointer(f"{self._prefix}_{name}")
@@ -369,7 +365,7 @@ class GemmUnitColumns(GemmUnitRegions):
         for name, number in (("batches", k.const(I64, 1)), ("n", problem["columns"])):
             k.store(k.gep(numbers, SIZES.index(name), I64.bytes), number)
         null, alone = k.const(PTR, 0), k.function_pointer(f"{self._prefix}_alone")
-        k.call(self._plain_windows, [alone, *places, numbers, null, null, plan["windows"]])
+        k.call(self._plain("windows"), [alone, *places, numbers, null, null, plan["windows"]])
         block = [k.const(I64, 0), problem["m"], problem["column"], problem["columns"]]
         source = [places[2], problem["c_row"], problem["c_column"]]
         self._run_epilogue(k, problem, [places[2], problem["batch"], *block], source)

@@ -171,10 +171,6 @@ class GemmUnitParts(GemmPlaneGradient):
         """Elements along K of a tile."""
         return UNIT_STEPS * self._kind.pair
 
-    @property
-    def _plain_run(self) -> str:
-        return f"gemm_{self._kind.plain_name}_run"
-
     def _suits_unit_parts(self, k: KernelBuilder, problem: RecordValue) -> Value:
         conditions = [
             k.compare("eq", k.or_(problem["accumulate"], problem["b_strip"]), 0),
@@ -254,7 +250,7 @@ class GemmUnitParts(GemmPlaneGradient):
 
     def _plain_instead(self, k: KernelBuilder) -> None:
         """All of the product by multiply-adds."""
-        k.call(self._plain_run, list(k.parameters.values()))
+        k.call(self._plain("run"), list(k.parameters.values()))
         k.ret()
 
     def _matrix_in_parts(self) -> None:
@@ -630,7 +626,7 @@ class GemmUnitParts(GemmPlaneGradient):
         ]
         numbers = self._numbers_of_plain(k, problem, rows, columns)
         null, alone = k.const(PTR, 0), k.function_pointer(f"{self._prefix}_alone")
-        k.call(self._plain_run, [alone, *places, numbers, null, null])
+        k.call(self._plain("run"), [alone, *places, numbers, null, null])
         source = [places[-1], problem["c_row"], problem["c_column"]]
         self._run_epilogue(k, problem, [places[-1], problem["batch"], row, rows, column, columns], source)
 
