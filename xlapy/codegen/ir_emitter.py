@@ -152,7 +152,8 @@ class Emitter:
     def _read_from_table(self, constant: Value) -> str:
         """The load of a constant vector. Its table is aligned like all of a module's."""
         type = constant.type
-        align = min(type.bytes * type.lanes, TABLE_ALIGNMENT)
+        size = type.bytes * type.lanes
+        align = min(size & -size, TABLE_ALIGNMENT)  # what three registers take is no power of two
         return f"load {type.text}, ptr @{self.module.vector(type, constant.text)}, align {align}"
 
     def const_vector(self, type: IRType, numbers: Sequence[Number]) -> Value:

@@ -118,4 +118,4 @@ def test_short_rows_are_loaded_once(element_type: str, columns: int) -> None:
     if not (columns == 2 or target.has_permute or (columns == 3 and target.has_short_permute)):
         pytest.skip("what is picked for a column is of no use for others")
     code = xlapy.compile(columns_of(element_type, 4000, columns)).llvm_ir()
-    assert sum(" = load <" in line for line in code.splitlines()) == columns
+    assert sum(" = load <" in line and "@table" not in line for line in code.splitlines()) == columns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,13 @@ def test_numbers_are_taken_apart_by_instructions_where_there_are_some(kind: str)
         write_loop(module, "f", MATH["log"], 1, IRType(kind, 16))
         assert ("getmant" in module.text()) == expected
         assert ("vpermi2var" in module.text() or "permvar" in module.text()) == expected
+
+
+@pytest.mark.parametrize("name", ["avx512", "avx2", "sse2", "neon"])
+def test_constants_of_three_registers_can_be_read(name: str) -> None:
+    """Their sizes are no powers of two, as alignments are."""
+    for kind in ("f32", "f64"):
+        module = Module.of(reference_target(name))
+        write_loop(module, "f", MATH["log"], 1, IRType(kind, 12))
+        alignments = {int(text) for text in re.findall(r"align (\d+)", module.text())}
+        assert alignments and all(number & -number == number for number in alignments)

@@ -81,7 +81,8 @@ def bits(array: np.ndarray) -> np.ndarray:
 def test_what_is_called_and_what_is_written_out_is_the_same(name: str, type: str) -> None:
     small, large = 77, with_copies(text_of(name, type, LARGE))
     called = executable(text_of(name, type, small))
-    assert "@math." in called.llvm_ir() and "@math." not in large.llvm_ir()
+    is_short = name == "rsqrt" and not host_target().has_estimates
+    assert ("@math." in called.llvm_ir()) != is_short and "@math." not in large.llvm_ir()
     arguments = numbers(type, small)
     longer = [np.resize(argument, LARGE) for argument in arguments]
     np.testing.assert_array_equal(bits(called(*arguments)), bits(large(*longer)[:small]))
