@@ -130,6 +130,7 @@ def lower(
     verify_processes(module, module.config.num_replicas, module.config.num_partitions)
     pipeline_options = PipelineOptions(
         fast_math=options.fast_math,
+        repeats_functions=target.repeats_functions,
         disabled_laws=options.disabled_laws,
         passes=tuple(options.passes),
         laws=tuple(options.laws),

@@ -122,6 +122,12 @@ class Target(Record):
         return self.is_avx512 and self.vector_bytes == 64
 
     @property
+    def repeats_functions(self) -> bool:
+        """Whether elementary functions, of twice as many elements at a time and with tables in registers, take so
+        little that these are better found again than kept while other elements come from memory."""
+        return self.has_permute
+
+    @property
     def has_range(self) -> bool:
         """Whether one instruction finds the larger of two floats, or the smaller, and tells zeros apart, where kernels
         use registers of 64 bytes."""

@@ -54,7 +54,8 @@ LEAST_PART = 16  # elements of a fold, beside which results of parts are few
 LONG_STRIP_BYTES = 512 * 1024
 """Of a narrow strip: longer ones lie across pages and meet in few sets of a second-level cache. It is faster then to
 read the array twice from end to end, once to fold it and once to make new elements of it. (On one core of an Intel
-server, softmaxes and normalizations of columns of 1024 to 4096 f32 take 0.5 to 0.7 of the time, and of 512 0.8.)"""
+server, softmaxes and normalizations of columns of 1024 to 4096 f32 take 0.5 to 0.7 of the time, and of 512 0.8. On
+one core of a Zen 3, softmaxes of 4096 take 1.6 times as long.)"""
 MOST_FOLLOWED = 4  # instructions from a mean to its sum
 
 x, c, d = variables("x c d")
@@ -65,12 +66,14 @@ _PORTIONS = (P.divide(x, d.where(P.any_number)), P.multiply(x, d.where(P.any_num
 
 @dataclass
 class FoldsInParts(ComputationPass):
-    """`least_bytes` has an array that is worth it: one that is read from memory every time."""
+    """`least_bytes` has an array that is worth it: one that is read from memory every time. `repeats_functions` where
+    a processor is so quick with these that exponentials of an array had better be found twice than in narrow strips."""
 
     name: ClassVar[str] = "folds-in-parts"
     ops: ClassVar[Set[str]] = frozenset({"reduce"})
 
     least_bytes: int = 32 << 20
+    repeats_functions: bool = True
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)
@@ -79,7 +82,7 @@ class FoldsInParts(ComputationPass):
             found = _found(outer)
             if found is None or fixed & {outer, found.inner}:
                 continue
-            parts = _parts(found, self.least_bytes)
+            parts = _parts(found, self.least_bytes, repeats_functions=self.repeats_functions)
             if parts is not None:
                 _replace(computation, found, parts)
                 reason = (
@@ -180,7 +183,7 @@ def _sum_of(center: Instruction) -> Instruction | None:
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _parts(folds: _Folds, least_bytes: int) -> _Parts | None:
+def _parts(folds: _Folds, least_bytes: int, *, repeats_functions: bool) -> _Parts | None:
     """How to cut the array; None if one kernel reads it once as it is, or there are no good parts."""
     array, shape = folds.array, folds.array.shape
     if shape.bytes < least_bytes or not shape.is_static or not is_row_major(array) or is_element_op(array):
@@ -190,7 +193,8 @@ def _parts(folds: _Folds, least_bytes: int) -> _Parts | None:
         return None
     groups, length, columns = whole
     width = columns * shape.type.bytes
-    if length * width <= MOST_ROW_BYTES or not (columns == 1 or _are_strips(folds, length, columns)):
+    is_short = length * width <= MOST_ROW_BYTES
+    if is_short or not (columns == 1 or _are_strips(folds, length, columns, repeats_functions=repeats_functions)):
         return None
     strip = min(columns, WIDEST_STRIP) * shape.type.bytes
     longest = MOST_REREAD_BYTES // strip if columns > 1 else MOST_ROW_BYTES // (2 * width)
@@ -200,12 +204,13 @@ def _parts(folds: _Folds, least_bytes: int) -> _Parts | None:
     return None if part is None else _Parts(groups, length // part, part, columns)
 
 
-def _are_strips(folds: _Folds, length: int, columns: int) -> bool:
+def _are_strips(folds: _Folds, length: int, columns: int, *, repeats_functions: bool) -> bool:
     """A kernel folds all columns side by side, or wide strips of them, in one sweep. Narrow strips of short columns do
     as well where these are made into new ones, which the same kernel then does."""
     if columns < LEAST_STRIP or not RowSpace((length, columns), (0,)).has_whole_strips:
         return False
-    if columns <= WIDEST_STRIP or length * WIDEST_STRIP * folds.array.shape.type.bytes >= LONG_STRIP_BYTES:
+    is_long = length * WIDEST_STRIP * folds.array.shape.type.bytes >= LONG_STRIP_BYTES
+    if columns <= WIDEST_STRIP or (is_long and (repeats_functions or not folds.is_below)):
         return True
     outer = folds.outer
     whole = RowSpace(outer.operands[0].shape.dims, tuple(sorted(outer.attributes["dimensions"])))

@@ -158,6 +158,7 @@ class PipelineOptions(Record):
     multi_output_fusion: bool = True
     passes: tuple[Placement, ...] = ()  # of users, and their places
     laws: tuple[LawBook, ...] = ()  # of users
+    repeats_functions: bool = True  # of the same elements, where that saves reading them from memory
     keep_entry_layouts: bool = False  # arrays of callers are row-major, whatever layout a dump had on its device
 
 
@@ -215,7 +216,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         BatchPieces(),
         LoopPacking(),
         ReshapedFolds(),
-        FoldsInParts(),
+        FoldsInParts(repeats_functions=options.repeats_functions),
         SplitReduction(),
         Dce(),
         RegionDeduplication(),

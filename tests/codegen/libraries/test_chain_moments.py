@@ -188,7 +188,7 @@ def test_libraries_have_the_strips_of_plans(body: str) -> None:
         plan_columns(chain_of(values, type, space), LARGE_ARRAY_BYTES, target)
         for type, space, target in product((et.F32, et.F64), spaces, machines)
     ]
-    assert all((widest_plan(plan) is not None) == (body in OVER_WIDE_STRIPS) for plan in plans)
+    assert all((widest_plan(plan, machines[0]) is not None) == (body in OVER_WIDE_STRIPS) for plan in plans)
     found, widths = {plan.vectors for plan in plans}, widths_of(body)
     if widths:
         assert found <= {*widths} and max(found) == max(widths)

@@ -73,7 +73,7 @@ def emit_columns_chain(name: str, widths: Sequence[int], body: ChainBody, type: 
     for vectors in widths:
         with chain_function(module, columns_name(name, vectors), SIZES, computation, target) as problem:
             _emit(problem, vectors, target, fetches_next=has_functions(body))
-    wide = widest_plan(plan_columns(computation, 0, target))
+    wide = widest_plan(plan_columns(computation, 0, target), target)
     if wide is not None:
         with chain_function(module, wide_name(name), SIZES, computation, target) as problem:
             _emit_wide(problem, wide)
