@@ -28,6 +28,9 @@ from xlapy.passes.cse import content
 Parts = dict[Instruction, Instruction]
 """Slices in a fused computation, and the arrays outside that they are parts of."""
 
+Numbers = dict[Hashable, int]
+"""Of regions, by what they compute: folds that were merged have regions of their own, which are equal."""
+
 MOST_PARTS = 8
 """That a fusion is given: each is one more address to hand over, where one of the array is enough."""
 
@@ -39,8 +42,9 @@ class SharedKernels(Pass):
 
     def run(self, module: HloModule) -> bool:
         alike: dict[Hashable, list[_Candidate]] = {}
+        numbers: Numbers = {}
         for computation in program_computations(module):
-            for candidate in _candidates(computation):
+            for candidate in _candidates(computation, numbers):
                 alike.setdefault(candidate.key, []).append(candidate)
         changed = False
         slices: dict[Hashable, Instruction] = {}
@@ -65,14 +69,19 @@ class _Candidate:
     places: Hashable
 
 
-def _candidates(computation: Computation) -> Iterator[_Candidate]:
+def _candidates(computation: Computation, numbers: Numbers) -> Iterator[_Candidate]:
     fixed = pinned(computation)
     for instruction in computation.calling:
         if instruction.opcode == "fusion" and instruction not in fixed and (parts := _parts_of(instruction)):
             fused = _fused_of_parts(instruction.called[0], parts)
-            regions = {called: id(called) for inside in fused.calling for called in inside.called}
-            key = instruction.attributes["kind"], content(fused, regions)
+            key = instruction.attributes["kind"], _number(fused, numbers)
             yield _Candidate(instruction, parts, fused, key, tuple(map(_place, parts)))
+
+
+def _number(computation: Computation, numbers: Numbers) -> int:
+    """Equal for computations that compute the same, and call others that do."""
+    called = {region: _number(region, numbers) for inside in computation.calling for region in inside.called}
+    return numbers.setdefault(content(computation, called), len(numbers))
 
 
 def _place(part: Instruction) -> tuple[int, ...]:
