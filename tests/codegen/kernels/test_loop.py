@@ -38,9 +38,9 @@ def chain(x: XlaOp, y: XlaOp) -> XlaOp:
         (256, False),
         (250, False),
         (257, True),
-        (1 << 16, False),
-        ((1 << 18) + 1, True),
-        ((1 << 18) + 5, True),
+        (1 << 14, False),
+        ((1 << 15) + 1, True),
+        ((1 << 15) + 5, True),
     ],
 )
 def test_nothing_is_left_over_where_vectors_fill_every_task(size: int, has_rest: bool) -> None:
