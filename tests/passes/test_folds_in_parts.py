@@ -148,23 +148,24 @@ def test_long_columns_that_are_made_into_new_ones_are_read_twice(rows: int, is_c
     assert FoldsInParts(least_bytes=1).run(parse(text.rstrip().removesuffix("}") + elements)) == is_cut
 
 
+def softmax_of_columns(rows: int, columns: int) -> str:
+    text = sized(EXPONENTIALS.replace("CENTER", "m"), rows, columns).replace("ROOT s", "s").rstrip().removesuffix("}")
+    shape = f"f32[{rows},{columns}]"
+    return text + f"  bs = {shape} broadcast(s), dimensions={{1}}\n  ROOT r = {shape} divide(e, bs)\n}}"
+
+
 @pytest.mark.parametrize("repeats_functions", [False, True])
 def test_exponentials_are_found_twice_where_that_is_quick(repeats_functions: bool) -> None:
     cut = FoldsInParts(least_bytes=1, repeats_functions=repeats_functions)
-    text = sized(EXPONENTIALS.replace("CENTER", "m"), 2048, 1024)
-    assert cut.run(parse(text)), "folds are all that is wanted"
-    softmax = text.replace("ROOT s", "s").rstrip().removesuffix("}")
-    softmax += "  bs = f32[2048,1024] broadcast(s), dimensions={1}\n  ROOT r = f32[2048,1024] divide(e, bs)\n}"
-    assert cut.run(parse(softmax)) == repeats_functions
+    assert cut.run(parse(sized(EXPONENTIALS.replace("CENTER", "m"), 2048, 1024))), "folds are all that is wanted"
+    assert cut.run(parse(softmax_of_columns(2048, 1024))) == repeats_functions
 
 
 def test_a_softmax_of_columns_has_the_same_bits_on_any_number_of_threads() -> None:
     array = np.random.default_rng(0).standard_normal((2048, 4096)).astype(np.float32)
     array[9, :3] = np.inf, -np.inf, np.nan
     array[:, 4] = array[:1500, 5] = -np.inf
-    text = sized(EXPONENTIALS.replace("CENTER", "m"), 2048, 4096).replace("ROOT s", "s").rstrip().removesuffix("}")
-    text += "  bs = f32[2048,4096] broadcast(s), dimensions={1}\n  ROOT r = f32[2048,4096] divide(e, bs)\n}"
-    executable = xlapy.compile(text)
+    executable = xlapy.compile(softmax_of_columns(2048, 4096))
     assert ("f32[32,64,4096]" in executable.hlo_text()) == host_target().repeats_functions, "in parts"
     with np.errstate(invalid="ignore"):
         results = [np.array(on_threads(executable, threads)(array)) for threads in (1, 2, 3, 8)]

@@ -21,7 +21,7 @@ below a maximum, and sums of squares of distances from a mean, by
 
 Parts depend on the shape alone, and so do the bits of results. Only where no cache holds what a kernel folds at a time:
 else one that takes whole rows, or strips of columns, reads it once anyway. What new elements are made of, as those of a
-softmax over columns, is read again for these.
+softmax over columns, is read again for these, if functions are quick: else it stays in strips, which keep exponentials.
 """
 
 from __future__ import annotations
@@ -193,8 +193,9 @@ def _parts(folds: _Folds, least_bytes: int, *, repeats_functions: bool) -> _Part
         return None
     groups, length, columns = whole
     width = columns * shape.type.bytes
-    is_short = length * width <= MOST_ROW_BYTES
-    if is_short or not (columns == 1 or _are_strips(folds, length, columns, repeats_functions=repeats_functions)):
+    if length * width <= MOST_ROW_BYTES:
+        return None
+    if columns > 1 and not _are_strips(folds, length, columns, repeats_functions=repeats_functions):
         return None
     strip = min(columns, WIDEST_STRIP) * shape.type.bytes
     longest = MOST_REREAD_BYTES // strip if columns > 1 else MOST_ROW_BYTES // (2 * width)

@@ -158,7 +158,7 @@ class PipelineOptions(Record):
     multi_output_fusion: bool = True
     passes: tuple[Placement, ...] = ()  # of users, and their places
     laws: tuple[LawBook, ...] = ()  # of users
-    repeats_functions: bool = True  # of the same elements, where that saves reading them from memory
+    repeats_functions: bool = True  # of elements that are read again: a fact of the machine, for `FoldsInParts`
     keep_entry_layouts: bool = False  # arrays of callers are row-major, whatever layout a dump had on its device
 
 
