@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.passes.test_folds_in_parts import softmax_of_columns
 from tests.support.machine import LIMITS
 from xlapy.hlo.proto import module_to_bytes
 from xlapy.tools import console
@@ -191,6 +192,15 @@ def test_open_sizes_are_chosen(dynamic: str, capsys: Capture) -> None:
 def test_opt_prints_what_the_passes_leave(program: str, capsys: Capture) -> None:
     assert main(["opt", program]) == 0
     assert "add(x, x)" in capsys.readouterr().out
+
+
+def test_opt_does_as_the_compiler_for_this_machine(tmp_path: Path, capsys: Capture) -> None:
+    """Whether a softmax over long columns is cut into parts depends on how quick functions are."""
+    path = tmp_path / "softmax.hlo"
+    path.write_text(softmax_of_columns(2048, 4096))
+    assert main(["opt", str(path)]) == 0
+    compiled = xlapy.compile(path.read_text()).hlo_text()
+    assert ("f32[32,64,4096]" in capsys.readouterr().out) == ("f32[32,64,4096]" in compiled)
 
 
 def test_opt_lists_passes(capsys: Capture) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from xlapy.hlo.verifier import verify
+from xlapy.native import host_target
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.rewrite import LAWS, Exactness, Law
 from xlapy.support.wording import counted
@@ -34,8 +35,9 @@ def _laws(chosen: argparse.Namespace) -> int:
         return 0
     module = load_static(chosen)
     verify(module)
+    options = PipelineOptions(fast_math=chosen.fast_math, repeats_functions=host_target().repeats_functions)
     with progress("optimizing"):
-        counts = cpu_pipeline(PipelineOptions(fast_math=chosen.fast_math)).run(module).counts
+        counts = cpu_pipeline(options).run(module).counts
     _print_counts(counts, everything=chosen.all)
     return 0
 

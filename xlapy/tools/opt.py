@@ -7,9 +7,10 @@ import sys
 from typing import Any
 
 from xlapy.hlo.verifier import verify
+from xlapy.native import host_target
 from xlapy.passes.base import Pass
 from xlapy.passes.pipeline import FixedPoint, Pipeline, Step
-from xlapy.passes.pipelines import cpu_pipeline
+from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.source import suggestion
 from xlapy.tools.commands import add_command
@@ -49,8 +50,13 @@ def _opt(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _whole() -> Pipeline:
+    """The passes as programs for this machine go through them."""
+    return cpu_pipeline(PipelineOptions(repeats_functions=host_target().repeats_functions))
+
+
 def _list() -> None:
-    for step in cpu_pipeline().steps:
+    for step in _whole().steps:
         if isinstance(step, FixedPoint):
             print(f"{step.name}: until nothing changes")
         for one in step.passes if isinstance(step, FixedPoint) else (step,):
@@ -65,7 +71,7 @@ def _summary(one: Pass) -> str:
 
 
 def _chosen_pipeline(chosen: argparse.Namespace) -> Pipeline:
-    whole = cpu_pipeline()
+    whole = _whole()
     if chosen.passes is not None:
         return Pipeline("chosen", tuple(_pass(name.strip()) for name in chosen.passes.split(",") if name.strip()))
     if chosen.until is None:
@@ -83,7 +89,7 @@ def _chosen_pipeline(chosen: argparse.Namespace) -> Pipeline:
 
 
 def _pass(name: str) -> Pass:
-    passes = {one.name: one for one in cpu_pipeline().passes()}
+    passes = {one.name: one for one in _whole().passes()}
     if name not in passes:
         raise UnsupportedError(
             f"there is no pass {name!r}{suggestion(name, passes)}; `xlapy opt --list` names them all"
